@@ -18,6 +18,10 @@ inline constexpr uint64_t kSectionAlignment = 4096;
 inline constexpr uint64_t kWeightChunkBytes = 4ull << 20;
 inline constexpr uint64_t kMaxManifestBytes = 256ull << 20;
 
+/// Output mode bits of a step, as Entry.needed_for in package.fbs names them: an entry runs when the step asks for any of its bits.
+inline constexpr uint32_t kOutputLogits = 1; ///< at least one logit row
+inline constexpr uint32_t kOutputProbes = 2; ///< probes
+
 /// Little-endian, no padding. `headerHash` is XXH3-64 of the bytes before it.
 struct PackageHeader {
   char magic[8];
