@@ -33,4 +33,13 @@ def Lm_WeightOpInterface : OpInterface<"WeightOpInterface"> {
     Part of a weight's recipe: its result is known when the package is written and is computed then, as a stream; all operands are weights too.
   }];
 }
+
+def Lm_MatrixOpInterface : OpInterface<"MatrixOpInterface"> {
+  let cppNamespace = "::sluicec::lm";
+  let description = [{
+    Multiplies by weight matrices, or looks up their rows: the weights that make up a model's size and may be stored narrower.
+    All other weights (norms, biases, sinks, corrections) are small.
+  }];
+  let methods = [InterfaceMethod<"The operands that are matrices.", "::llvm::SmallVector<::mlir::OpOperand *>", "matrices", (ins)>];
+}
 #endif

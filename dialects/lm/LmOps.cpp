@@ -282,7 +282,8 @@ LogicalResult CacheAppendOp::verify() {
     return failure();
   }
   if (featuresOf(getKeys()) != cache.getKvHeads() * cache.getKeyHead() ||
-      featuresOf(getValues()) != cache.getKvHeads() * cache.getValueHead()) {
+      featuresOf(getValues()) != cache.getKvHeads() * cache.getValueHead() ||
+      !compatible(leadingOf(getKeys()), leadingOf(getValues()))) {
     return emitOpError() << "keys " << getKeys().getType() << " and values "
                          << getValues().getType() << " do not fit " << cache;
   }
@@ -290,7 +291,20 @@ LogicalResult CacheAppendOp::verify() {
 }
 
 LogicalResult LogitRowsOp::verify() {
-  return success(tensorOf(getX()).getRank() == 2 && featuresOf(getX()) == featuresOf(getResult()));
+  auto x = tensorOf(getX());
+  if (x.getRank() < 2) {
+    return emitOpError() << "x is " << x << ", expected [tokens, features]";
+  }
+  SmallVector<int64_t> want(x.getShape().drop_front());
+  want.insert(want.begin(), ShapedType::kDynamic);
+  return expectShape(*this, "result", getResult(), {}, want);
 }
+
+// Which operands are matrices (MatrixOpInterface).
+SmallVector<OpOperand *> EmbeddingOp::matrices() { return {&getTableMutable()}; }
+SmallVector<OpOperand *> LinearOp::matrices() { return {&getWeightMutable()}; }
+SmallVector<OpOperand *> GatedLinearOp::matrices() { return {&getWeightMutable()}; }
+SmallVector<OpOperand *> GroupedLinearOp::matrices() { return {&getWeightMutable()}; }
+SmallVector<OpOperand *> ExpertsOp::matrices() { return {&getGateUpMutable(), &getDownMutable()}; }
 
 } // namespace sluicec::lm

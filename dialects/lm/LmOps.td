@@ -78,7 +78,7 @@ class Lm_TokenWiseOp<string opMnemonic, list<Trait> traits = []> : Lm_Op<opMnemo
   let hasVerifier = 1;
 }
 
-def Lm_EmbeddingOp : Lm_TokenWiseOp<"embedding"> {
+def Lm_EmbeddingOp : Lm_TokenWiseOp<"embedding", [DeclareOpInterfaceMethods<Lm_MatrixOpInterface>]> {
   let summary = "Row ids[t] of the table: [..] -> [.., F]";
   let description = [{ The runtime refuses token ids outside [0, V) before a step. }];
   let arguments = (ins AnyStaticShapeTensor:$table /* [V, F] */, AnyTensor:$ids /* [..] i32 or i64 */);
@@ -86,7 +86,7 @@ def Lm_EmbeddingOp : Lm_TokenWiseOp<"embedding"> {
   let assemblyFormat = "$table `,` $ids attr-dict `:` functional-type(operands, $result)";
 }
 
-def Lm_LinearOp : Lm_TokenWiseOp<"linear", [AttrSizedOperandSegments]> {
+def Lm_LinearOp : Lm_TokenWiseOp<"linear", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<Lm_MatrixOpInterface>]> {
   let summary = "x * weight^T (+ bias) (+ residual): [.., K] -> [.., N]";
   let description = [{
     Accumulates over K in ascending order in f32 with one rounding per fused multiply-add, then adds bias, then residual.
@@ -157,7 +157,7 @@ def Lm_GatedActivationOp : Lm_TokenWiseOp<"gated_activation"> {
   let assemblyFormat = "$gate `,` $up $activation attr-dict `:` functional-type(operands, $result)";
 }
 
-def Lm_GatedLinearOp : Lm_TokenWiseOp<"gated_linear"> {
+def Lm_GatedLinearOp : Lm_TokenWiseOp<"gated_linear", [DeclareOpInterfaceMethods<Lm_MatrixOpInterface>]> {
   let summary = "gated_activation(x * gate^T, x * up^T) in one kernel: [.., K] -> [.., I]";
   let description = [{ Made by fuse-epilogues. The weight is [2I, K]: the rows of the gate, then those of up; the bias [2I] likewise. }];
   let arguments = (ins AnyTensor:$x, AnyStaticShapeTensor:$weight, Optional<AnyStaticShapeTensor>:$bias, Lm_ActivationAttr:$activation);
@@ -178,7 +178,7 @@ def Lm_RouteOp : Lm_TokenWiseOp<"route"> {
   let assemblyFormat = "$logits (`correction` `(` $correction^ `)`)? attr-dict `:` functional-type(operands, results)";
 }
 
-def Lm_GroupedLinearOp : Lm_TokenWiseOp<"grouped_linear"> {
+def Lm_GroupedLinearOp : Lm_TokenWiseOp<"grouped_linear", [DeclareOpInterfaceMethods<Lm_MatrixOpInterface>]> {
   let summary = "For each chosen expert e of a row: x * weight[e]^T (+ bias[e])";
   let description = [{ x is [.., K] (the same row for each choice) or [.., k, K] (one row per choice); the result is [.., k, N]. }];
   let arguments = (ins AnyTensor:$x, AnyTensor:$ids /* [.., k] i32 */, AnyStaticShapeTensor:$weight /* [E, N, K] */,
@@ -194,7 +194,7 @@ def Lm_CombineOp : Lm_TokenWiseOp<"combine"> {
   let assemblyFormat = "$y `,` $weights attr-dict `:` functional-type(operands, $result)";
 }
 
-def Lm_ExpertsOp : Lm_TokenWiseOp<"experts", [AttrSizedOperandSegments]> {
+def Lm_ExpertsOp : Lm_TokenWiseOp<"experts", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<Lm_MatrixOpInterface>]> {
   let summary = "A whole layer of gated experts: sort rows by expert, gate and up in one pass, down, weighted sum";
   let description = [{
     Made by fuse-experts from two grouped_linear (or one), gated_activation, grouped_linear and combine:
@@ -207,9 +207,10 @@ def Lm_ExpertsOp : Lm_TokenWiseOp<"experts", [AttrSizedOperandSegments]> {
                         $activation attr-dict `:` functional-type(operands, $result)}];
 }
 
-def Lm_ProbeOp : Lm_Op<"probe", []> {
+def Lm_ProbeOp : Lm_Op<"probe", [DeclareOpInterfaceMethods<Lm_TokenWiseOpInterface>]> {
   let summary = "Shows a value to whoever asks: [.., F]; no influence on results";
-  let description = [{ Kept alive though nothing uses it. `name` is router_ids, router_weights or layer_output. }];
+  let description = [{ Kept alive though nothing uses it. `name` is router_ids, router_weights or layer_output.
+    Behind lm.logit_rows (the last layer's experts, after pack-tokens) the rows shown are those whose logits are wanted. }];
   let arguments = (ins AnyTensor:$value, StrAttr:$name, Lm_IntAttr:$layer);
   let assemblyFormat = "$name $layer `,` $value attr-dict `:` type($value)";
 }
@@ -255,6 +256,8 @@ def Lm_PaddedAttentionOp : Lm_AttentionLike<"padded_attention",
 }
 
 // ---- Packed form ----
+// Between page-kv-cache and pack-tokens these operations also read padded activations [B, S, ..]: rows are then counted
+// through both dimensions, the batch tells the real ones from padding, and a padding row appends nothing and sees nothing.
 
 def Lm_CacheAppendOp : Lm_Op<"cache_append", [Pure]> {
   let summary = "Writes this step's keys [T, G * D] and values [T, G * Dv] of a layer into the cache";

@@ -35,7 +35,10 @@ LogicalResult WeightTransposeOp::verify() {
       return emitOpError() << "result " << out << " is not the permuted " << in;
     }
   }
-  return success(in.getElementType() == out.getElementType());
+  if (in.getElementType() != out.getElementType()) {
+    return emitOpError() << "result " << out << " is not the permuted " << in;
+  }
+  return success();
 }
 
 OpFoldResult WeightTransposeOp::fold(FoldAdaptor) {
@@ -121,8 +124,33 @@ LogicalResult WeightConcatOp::verify() {
   return success();
 }
 
+/// What consecutive slices along the dimension cover in order, when that is a whole tensor: the
+/// parts of a stacked weight put together again.
+static Value joinedSlices(WeightConcatOp op) {
+  Value whole;
+  int64_t next = 0;
+  for (Value v : op.getInputs()) {
+    auto slice = v.getDefiningOp<WeightSliceOp>();
+    if (!slice || (whole && slice.getInput() != whole)) {
+      return {};
+    }
+    whole = slice.getInput();
+    for (auto [i, offset] : llvm::enumerate(slice.getOffsets())) {
+      if (offset != (static_cast<int64_t>(i) == op.getDim() ? next : 0) ||
+          slice.getStrides()[i] != 1) {
+        return {};
+      }
+    }
+    next += slice.getType().getDimSize(op.getDim());
+  }
+  return whole && whole.getType() == op.getType() ? whole : Value();
+}
+
 OpFoldResult WeightConcatOp::fold(FoldAdaptor) {
-  return getInputs().size() == 1 ? OpFoldResult(getInputs()[0]) : OpFoldResult();
+  if (getInputs().size() == 1) {
+    return getInputs()[0];
+  }
+  return joinedSlices(*this);
 }
 
 LogicalResult WeightConvertOp::verify() {
