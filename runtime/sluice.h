@@ -3,9 +3,9 @@
    runtime/engine/CApi.cpp; for embedding in any language. Plain C.
 
    Every call that can fail returns a sluice_status *: null = ok; else free it with
-   sluice_status_destroy. No global state. One thread at a time may use one engine; different engines
-   are independent. Structures begin with their size, set by their _init function: newer libraries
-   take older callers. */
+   sluice_status_destroy. No global state. One thread at a time may use one engine; different
+   engines are independent. Structures begin with their size, set by their _init function: newer
+   libraries take older callers. */
 #pragma once
 
 #include <stddef.h>
@@ -63,16 +63,16 @@ uint64_t sluice_engine_context_limit(const sluice_engine *engine);
 
 typedef struct sluice_request_options {
   size_t struct_bytes;
-  uint32_t max_tokens; /* 0 = up to the context limit */
-  float temperature;   /* 0 = greedy */
-  int32_t top_k;       /* 0 = off */
-  float top_p;         /* 1 = off */
-  float min_p;         /* 0 = off */
+  uint32_t max_tokens;      /* 0 = up to the context limit */
+  float temperature;        /* 0 = greedy */
+  int32_t top_k;            /* 0 = off */
+  float top_p;              /* 1 = off */
+  float min_p;              /* 0 = off */
   float repetition_penalty; /* 1 = off */
   float presence_penalty;   /* 0 = off */
   float frequency_penalty;  /* 0 = off */
   uint64_t seed;
-  int32_t ignore_eos;             /* 1 = the model's end tokens do not end it */
+  int32_t ignore_eos;              /* 1 = the model's end tokens do not end it */
   const char *const *stop_strings; /* UTF-8, copied; may be null */
   size_t num_stop_strings;
   const int32_t *stop_tokens; /* copied; may be null */
@@ -107,7 +107,8 @@ typedef struct sluice_event {
   sluice_event_kind kind;
   uint64_t request;
   int32_t token;    /* TOKEN */
-  const char *text; /* UTF-8, zero-terminated, whole characters; valid until the next call of next_event, step or close */
+  const char *text; /* UTF-8, zero-terminated, whole characters; valid until the next call of
+                       next_event, step or close */
   size_t text_bytes;
   sluice_finish_reason reason; /* FINISH */
   sluice_code error_code;      /* FINISH with SLUICE_FINISH_ERROR */
@@ -119,19 +120,21 @@ typedef struct sluice_event {
 /* The oldest event not yet taken; kind NONE when there is none. */
 sluice_status *sluice_engine_next_event(sluice_engine *engine, sluice_event *event_out);
 
-/* Text to ids. Writes at most `capacity` ids, *num_ids_out is how many there are; call again with more
-   room when it is larger. add_special: adds what the tokenizer puts around a text; parse_special:
-   special tokens written out in the text become their ids. SLUICE_UNSUPPORTED: no tokenizer. */
-sluice_status *sluice_engine_tokenize(const sluice_engine *engine, const char *text, size_t text_bytes,
-                                      int32_t add_special, int32_t parse_special, int32_t *ids,
-                                      size_t capacity, size_t *num_ids_out);
-/* Ids to UTF-8, zero-terminated when capacity allows. *text_bytes_out is the length without the zero. */
-sluice_status *sluice_engine_detokenize(const sluice_engine *engine, const int32_t *ids, size_t num_ids,
-                                        int32_t skip_special, char *text, size_t capacity,
-                                        size_t *text_bytes_out);
+/* Text to ids. Writes at most `capacity` ids, *num_ids_out is how many there are; call again with
+   more room when it is larger. add_special: adds what the tokenizer puts around a text;
+   parse_special: special tokens written out in the text become their ids. SLUICE_UNSUPPORTED: no
+   tokenizer. */
+sluice_status *sluice_engine_tokenize(const sluice_engine *engine, const char *text,
+                                      size_t text_bytes, int32_t add_special, int32_t parse_special,
+                                      int32_t *ids, size_t capacity, size_t *num_ids_out);
+/* Ids to UTF-8, zero-terminated when capacity allows. *text_bytes_out is the length without the
+ * zero. */
+sluice_status *sluice_engine_detokenize(const sluice_engine *engine, const int32_t *ids,
+                                        size_t num_ids, int32_t skip_special, char *text,
+                                        size_t capacity, size_t *text_bytes_out);
 
-/* Logits of all given tokens: logits [num_ids, vocab] f32. chunk_rows: rows per step, 0 = as many as
-   fit. No sampling. */
+/* Logits of all given tokens: logits [num_ids, vocab] f32. chunk_rows: rows per step, 0 = as many
+   as fit. No sampling. */
 sluice_status *sluice_engine_evaluate(sluice_engine *engine, const int32_t *ids, size_t num_ids,
                                       uint32_t chunk_rows, float *logits);
 

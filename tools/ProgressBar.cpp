@@ -20,6 +20,10 @@ ProgressBar::~ProgressBar() {
 
 void ProgressBar::update(uint64_t done, uint64_t total) {
   auto now = Clock::now();
+  if (!started_) { // what came before the first news is no part of the rate
+    started_ = true;
+    start_ = last_ = now;
+  }
   auto pause = terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000);
   if (total == 0 || now - last_ < pause) {
     return;

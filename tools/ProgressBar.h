@@ -21,7 +21,7 @@ private:
   using Clock = std::chrono::steady_clock;
   std::string what_, unit_;
   bool terminal_;
-  bool shown_ = false;
+  bool started_ = false, shown_ = false;
   Clock::time_point start_, last_;
 };
 

@@ -58,7 +58,7 @@ int main(int argc, char **argv) {
   for (int i = 1; i < argc; ++i) {
     options.commandLine += (i > 1 ? "\n" : "") + std::string(argv[i]);
   }
-  sluice::ProgressBar bar("writing", "bytes");
-  options.progress = [&](uint64_t done, uint64_t total) { bar.update(done, total); };
+  sluice::ProgressBar bar("writing", "MB");
+  options.progress = [&](uint64_t done, uint64_t total) { bar.update(done >> 20, total >> 20); };
   return sluicec::compile(options);
 }

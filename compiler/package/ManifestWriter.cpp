@@ -85,17 +85,15 @@ m::InputKind inputOf(k::InputKind kind) {
 }
 
 m::Offset offsetOf(k::OffsetAttr offset) {
-  return m::Offset(static_cast<uint64_t>(offset.getFixed()),
-                   static_cast<uint64_t>(offset.getTokens()),
-                   static_cast<uint64_t>(offset.getSeqs()),
-                   static_cast<uint64_t>(offset.getLogitRows()));
+  return m::Offset(
+      static_cast<uint64_t>(offset.getFixed()), static_cast<uint64_t>(offset.getTokens()),
+      static_cast<uint64_t>(offset.getSeqs()), static_cast<uint64_t>(offset.getLogitRows()));
 }
 
 /// "plain", "panel64", "gated_panel64".
 std::string layoutName(k::LayoutAttr layout) {
   std::string name = k::stringifyLayoutKind(layout.getKind()).str();
-  return layout.getKind() == k::LayoutKind::Plain ? name
-                                                  : name + std::to_string(layout.getWidth());
+  return layout.getKind() == k::LayoutKind::Plain ? name : name + std::to_string(layout.getWidth());
 }
 
 /// Builds all tables of one manifest.
@@ -268,7 +266,8 @@ private:
         if (written.test(i)) {
           bits |= needed.lookup(buffer);
           bits |= isa<k::OutputOp>(buffer.getDefiningOp()) ? sluice::kOutputLogits : 0;
-          bits |= isa<k::CacheOp>(buffer.getDefiningOp()) ? std::numeric_limits<uint32_t>::max() : 0;
+          bits |=
+              isa<k::CacheOp>(buffer.getDefiningOp()) ? std::numeric_limits<uint32_t>::max() : 0;
         }
       }
       for (Value buffer : launch.getBuffers()) {
@@ -363,8 +362,7 @@ private:
   flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<m::Weight>>> writeWeights() {
     std::vector<flatbuffers::Offset<m::Weight>> tables;
     for (const PackagedWeight &weight : plan.weights) {
-      std::vector<uint64_t> shape(weight.type().getShape().begin(),
-                                  weight.type().getShape().end());
+      std::vector<uint64_t> shape(weight.type().getShape().begin(), weight.type().getShape().end());
       auto name = b.CreateString(weight.name);
       auto shapeVector = b.CreateVector(shape);
       auto layout = b.CreateString(layoutName(weight.layout));
@@ -382,8 +380,7 @@ private:
       auto arch = b.CreateString(code.arch);
       auto cpu = b.CreateString(code.cpu);
       auto features = b.CreateVectorOfStrings(code.features);
-      tables.push_back(
-          m::CreateCode(b, target, arch, cpu, features, static_cast<uint32_t>(i)));
+      tables.push_back(m::CreateCode(b, target, arch, cpu, features, static_cast<uint32_t>(i)));
     }
     return b.CreateVector(tables);
   }
@@ -450,6 +447,7 @@ private:
     table.add_bos_id(bos);
     table.add_eos_ids(eosVector);
     table.add_pad_id(pad);
+    table.add_add_bos(inputs.facts.addBos);
     table.add_parameters(plan.parameters);
     table.add_active_parameters(plan.activeParameters);
     table.add_name(name);

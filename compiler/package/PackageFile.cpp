@@ -18,7 +18,8 @@ llvm::Error PackageFile::failure(int code, llvm::StringRef doing) const {
       code == ENOSPC || code == EDQUOT ? "; free space there or choose another -o" : "";
   return llvm::createStringError(
       std::error_code(code, std::generic_category()),
-      llvm::formatv("{0}: can't {1}: {2}{3}", path, doing, llvm::sys::StrError(code), remedy).str());
+      llvm::formatv("{0}: can't {1}: {2}{3}", path, doing, llvm::sys::StrError(code), remedy)
+          .str());
 }
 
 llvm::Expected<PackageFile> PackageFile::create(llvm::StringRef path, uint64_t bytes) {
@@ -28,8 +29,8 @@ llvm::Expected<PackageFile> PackageFile::create(llvm::StringRef path, uint64_t b
   }
   auto temporary = fs::TempFile::create(path + ".%%%%%%%%.partial");
   if (!temporary) {
-    return llvm::createStringError(path + ": can't be made: " +
-                                   llvm::toString(temporary.takeError()));
+    return llvm::createStringError(path +
+                                   ": can't be made: " + llvm::toString(temporary.takeError()));
   }
   PackageFile file(path.str(), std::move(*temporary));
   // File systems that can't reserve (ENOTSUP) report a full disk while writing.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Lays out the file, streams weights into it chunk by chunk with several threads, and closes it with
-// manifest and header.
+// Lays out the file, streams weights into it chunk by chunk with several threads, and closes it
+// with manifest and header.
 //
 //   header | code, texts (pages) | weights (pages) | manifest
 #include "compiler/package/PackageWriter.h"
@@ -92,7 +92,8 @@ private:
 class SharedReader {
 public:
   void expectChunks(uint64_t chunks) { chunksLeft = chunks; }
-  std::shared_ptr<const support::RecipeReader> get(Value recipe, const support::WeightStore &store) {
+  std::shared_ptr<const support::RecipeReader> get(Value recipe,
+                                                   const support::WeightStore &store) {
     std::lock_guard<std::mutex> lock(mutex);
     if (!reader) {
       auto made = support::RecipeReader::create(recipe, support::resolverOf(store));
@@ -179,9 +180,8 @@ private:
     uint64_t begin = index * sluice::kWeightChunkBytes;
     uint64_t end = std::min(section.bytes, begin + sluice::kWeightChunkBytes);
     chunk.assign(end - begin, 0); // between weights stand zeros
-    auto first = llvm::partition_point(plan.weights, [&](const PackagedWeight &w) {
-      return w.offset + w.bytes <= begin;
-    });
+    auto first = llvm::partition_point(
+        plan.weights, [&](const PackagedWeight &w) { return w.offset + w.bytes <= begin; });
     for (size_t i = static_cast<size_t>(first - plan.weights.begin());
          i < plan.weights.size() && plan.weights[i].offset < end; ++i) {
       uint64_t from = std::max(begin, plan.weights[i].offset);
@@ -254,8 +254,7 @@ static sluice::PackageHeader makeHeader(uint64_t manifestOffset, ArrayRef<char> 
   header.manifestBytes = manifest.size();
   header.manifestHash = hashOf(manifest);
   const char *bytes = reinterpret_cast<const char *>(&header);
-  header.headerHash =
-      hashOf(ArrayRef<char>(bytes, offsetof(sluice::PackageHeader, headerHash)));
+  header.headerHash = hashOf(ArrayRef<char>(bytes, offsetof(sluice::PackageHeader, headerHash)));
   return header;
 }
 

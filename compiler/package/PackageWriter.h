@@ -21,11 +21,11 @@ namespace sluicec::package {
 
 /// Machine code of all kernels for one target.
 struct CodeVariant {
-  std::string target;                 ///< "native", "x86-64-v3", ...: for people
-  std::string arch;                   ///< "x86_64" or "aarch64"
-  std::string cpu;                    ///< LLVM's cpu name
-  std::vector<std::string> features;  ///< what the machine must have, in LLVM's names
-  llvm::ArrayRef<char> sharedObject;  ///< ELF; alive during writePackage
+  std::string target;                ///< "native", "x86-64-v3", ...: for people
+  std::string arch;                  ///< "x86_64" or "aarch64"
+  std::string cpu;                   ///< LLVM's cpu name
+  std::vector<std::string> features; ///< what the machine must have, in LLVM's names
+  llvm::ArrayRef<char> sharedObject; ///< ELF; alive during writePackage
   std::vector<std::pair<std::string, uint64_t>> scratchBytes; ///< per kernel symbol, per worker
 };
 
@@ -35,6 +35,7 @@ struct ModelFacts {
   std::string name; ///< model_type of config.json, for people
   int64_t bosId = -1;
   int64_t padId = -1;
+  bool addBos = false; ///< prompts begin with bosId
   std::vector<int64_t> eosIds;
 };
 
@@ -84,10 +85,10 @@ struct PackageSummary {
   uint64_t activeParameters = 0; ///< used for one token
 };
 
-/// Writes the package to a new file beside `path` and renames it when all is on disk, so that `path`
-/// holds the old file or the whole new one. Weights are computed in pieces of 4 MiB: memory does not
-/// grow with the model. Errors: a weight or code that does not fit the module, a path that can't be
-/// written, a full disk; each one line that names the path.
+/// Writes the package to a new file beside `path` and renames it when all is on disk, so that
+/// `path` holds the old file or the whole new one. Weights are computed in pieces of 4 MiB: memory
+/// does not grow with the model. Errors: a weight or code that does not fit the module, a path that
+/// can't be written, a full disk; each one line that names the path.
 llvm::Expected<PackageSummary> writePackage(llvm::StringRef path, const PackageInputs &inputs,
                                             const PackageOptions &options);
 

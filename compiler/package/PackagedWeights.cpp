@@ -4,7 +4,6 @@
 
 #include "compiler/package/ManifestWriter.h"
 #include "compiler/support/WeightRecipe.h"
-#include "runtime/base/CheckedMath.h"
 #include "runtime/package/PackageFormat.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -147,14 +146,13 @@ llvm::Expected<WeightPlan> planWeights(ProgramOp program) {
     }
     weight.elements = static_cast<uint64_t>(buffer.getFixed());
     weight.elementBytes = (buffer.getElement().getIntOrFloatBitWidth() + 7) / 8;
-    auto bytes = sluice::checkedMul(weight.elements, weight.elementBytes);
-    auto begin = sluice::checkedAdd(end, sluice::kSectionAlignment - 1);
-    auto next = bytes && begin ? sluice::checkedAdd(*begin, *bytes) : std::nullopt;
-    if (!next || *next > uint64_t(INT64_MAX)) {
+    uint64_t begin = 0, next = 0;
+    if (__builtin_mul_overflow(weight.elements, weight.elementBytes, &weight.bytes) ||
+        __builtin_add_overflow(end, sluice::kSectionAlignment - 1, &begin) ||
+        __builtin_add_overflow(begin, weight.bytes, &next) || next > uint64_t(INT64_MAX)) {
       return llvm::createStringError("weight '" + weight.name + "' makes the package too large");
     }
-    weight.bytes = *bytes;
-    weight.offset = *begin / sluice::kSectionAlignment * sluice::kSectionAlignment;
+    weight.offset = begin / sluice::kSectionAlignment * sluice::kSectionAlignment;
     end = weight.offset + weight.bytes;
     plan.weights.push_back(std::move(weight));
   }

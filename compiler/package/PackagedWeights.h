@@ -17,11 +17,11 @@ namespace sluicec::package {
 struct PackagedWeight {
   mlir::Value recipe; // in the program
   kernel::LayoutAttr layout;
-  std::string name;         ///< sources of the recipe, for people
-  std::string role;         ///< linear, embedding, experts, router, norm, vector
-  uint64_t elements = 0;    ///< in the package, padding columns included
+  std::string name;      ///< sources of the recipe, for people
+  std::string role;      ///< linear, embedding, experts, router, norm, vector
+  uint64_t elements = 0; ///< in the package, padding columns included
   uint64_t bytes = 0;
-  uint64_t offset = 0;      ///< in the weights section, page-aligned
+  uint64_t offset = 0; ///< in the weights section, page-aligned
   unsigned elementBytes = 0;
 
   mlir::RankedTensorType type() const {
@@ -30,8 +30,8 @@ struct PackagedWeight {
 };
 
 struct WeightPlan {
-  std::vector<PackagedWeight> weights;               ///< by offset
-  llvm::DenseMap<mlir::Value, uint32_t> indexOf;     ///< result of kernel.weight -> weight
+  std::vector<PackagedWeight> weights;           ///< by offset
+  llvm::DenseMap<mlir::Value, uint32_t> indexOf; ///< result of kernel.weight -> weight
   uint64_t sectionBytes = 0;
   uint64_t parameters = 0;       ///< elements of all different recipes
   uint64_t activeParameters = 0; ///< the same, of experts only the chosen share

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// One weight in the layout that kernels read, any byte range of it at a time: rows of its recipe in,
-// bytes of plain rows or panels out.
+// One weight in the layout that kernels read, any byte range of it at a time: rows of its recipe
+// in, bytes of plain rows or panels out.
 #pragma once
 
 #include "compiler/package/PackagedWeights.h"
@@ -28,9 +28,9 @@ public:
 
 private:
   const PackagedWeight &weight;
-  int64_t rows, columns; // [rows, K] of each matrix; rows counts gate and up
-  std::vector<char> slab;   // rows of one panel: [width, K]
-  std::vector<char> panel;  // a panel, or its part: [k, width]
+  int64_t rows, columns;   // [rows, K] of each matrix; rows counts gate and up
+  std::vector<char> slab;  // rows of one panel: [width, K]
+  std::vector<char> panel; // a panel, or its part: [k, width]
 
   llvm::Error packPlain(uint64_t begin, llvm::MutableArrayRef<char> out, ReadRows read);
   llvm::Error packPanels(uint64_t begin, llvm::MutableArrayRef<char> out, ReadRows read);

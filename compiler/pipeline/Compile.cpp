@@ -21,6 +21,7 @@ int compile(const CompileOptions &given) {
   registerDialects(registry);
   mlir::MLIRContext context(registry);
   context.loadAllAvailableDialects();
+  context.printOpOnDiagnostic(false); // a user sees the ONNX node, not our IR
   support::NodeDiagnostics diagnostics(&context, llvm::errs());
   if (mlir::succeeded(Pipeline(options, &context).run())) {
     return 0;

@@ -180,6 +180,7 @@ llvm::Error Pipeline::writePackageFile(const cpu::CpuTarget &target, const cpu::
   };
   inputs.facts.bosId = idOf("bos_token_id");
   inputs.facts.padId = idOf("pad_token_id");
+  inputs.facts.addBos = files.tokenizerConfig.findBool("add_bos_token").value_or(false);
   inputs.generation.temperature = files.generationConfig.findNumber("temperature");
   inputs.generation.topP = files.generationConfig.findNumber("top_p");
   inputs.generation.topK = files.generationConfig.findInt("top_k");

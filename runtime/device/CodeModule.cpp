@@ -96,7 +96,8 @@ Result<CodeModule> CodeModule::load(std::span<const std::byte> object) {
   const std::string first = module.descriptor_ >= 0 ? loaderMessage() : std::strerror(errno);
   // No anonymous files, no /proc, or they may not be executed: a file that only we can read.
   const char *folder = std::getenv("TMPDIR");
-  std::string path = std::string(folder == nullptr || *folder == 0 ? "/tmp" : folder) + "/sluice-XXXXXX";
+  std::string path =
+      std::string(folder == nullptr || *folder == 0 ? "/tmp" : folder) + "/sluice-XXXXXX";
   const int file = ::mkstemp(path.data()); // created with mode 0600
   if (file < 0) {
     return unsupported("can't load the package's code: " + first + "; nor through " + path + ": " +
@@ -109,8 +110,9 @@ Result<CodeModule> CodeModule::load(std::span<const std::byte> object) {
   ::unlink(path.c_str());
   ::close(file);
   if (module.handle_ == nullptr) {
-    return unsupported("can't load the package's code: " + first + "; nor through a temporary file: " +
-                       second + "; set TMPDIR to a folder whose files may be executed");
+    return unsupported("can't load the package's code: " + first +
+                       "; nor through a temporary file: " + second +
+                       "; set TMPDIR to a folder whose files may be executed");
   }
   return module;
 }

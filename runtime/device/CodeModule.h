@@ -17,10 +17,10 @@ public:
   CodeModule &operator=(CodeModule &&other) noexcept;
   ~CodeModule();
 
-  /// Loads an ELF shared object through an anonymous file, or, where the system forbids that, through
-  /// a file in $TMPDIR that is removed at once. The bytes must come from a verified package: they are
-  /// executed. Corrupt: not an ELF shared object for this machine; Unsupported: the system's loader
-  /// refuses it.
+  /// Loads an ELF shared object through an anonymous file, or, where the system forbids that,
+  /// through a file in $TMPDIR that is removed at once. The bytes must come from a verified
+  /// package: they are executed. Corrupt: not an ELF shared object for this machine; Unsupported:
+  /// the system's loader refuses it.
   static Result<CodeModule> load(std::span<const std::byte> object);
 
   /// Address of an exported symbol; Corrupt when the object does not export it.
@@ -29,8 +29,8 @@ public:
 private:
   CodeModule() = default;
   void *handle_ = nullptr;
-  // Kept open while loaded: the loader knows an object by its path /proc/self/fd/N, so N must not be
-  // used for a second one.
+  // Kept open while loaded: the loader knows an object by its path /proc/self/fd/N, so N must not
+  // be used for a second one.
   int descriptor_ = -1;
 };
 

@@ -43,7 +43,8 @@ Result<DeviceMemory> CpuDevice::place(std::span<const std::byte> bytes) {
   return DeviceMemory(nullptr, const_cast<std::byte *>(bytes.data()), bytes.size());
 }
 
-Status CpuDevice::loadCode(std::span<const std::byte> object, const std::vector<FunctionSpec> &functions) {
+Status CpuDevice::loadCode(std::span<const std::byte> object,
+                           const std::vector<FunctionSpec> &functions) {
   auto code = CodeModule::load(object);
   if (!code) {
     return code.error();
@@ -80,8 +81,8 @@ Status CpuDevice::launch(const Launch &launch) {
     return internalError("launch of function " + std::to_string(launch.function) + ", loaded are " +
                          std::to_string(functions_.size()));
   }
-  LaunchContext context = {functions_[launch.function], launch.counts, launch.buffers, scratch_.data(),
-                           scratchStride_};
+  LaunchContext context = {functions_[launch.function], launch.counts, launch.buffers,
+                           scratch_.data(), scratchStride_};
   pool_.parallelFor(
       launch.cells,
       [](void *opaque, int64_t begin, int64_t end, uint32_t worker) {

@@ -22,7 +22,8 @@ public:
 
   Result<DeviceMemory> allocate(uint64_t bytes) override;
   Result<DeviceMemory> place(std::span<const std::byte> bytes) override;
-  Status loadCode(std::span<const std::byte> object, const std::vector<FunctionSpec> &functions) override;
+  Status loadCode(std::span<const std::byte> object,
+                  const std::vector<FunctionSpec> &functions) override;
   Status launch(const Launch &launch) override;
   Status copyToDevice(void *device, const void *host, uint64_t bytes) override;
   Status copyToHost(void *host, const void *device, uint64_t bytes) override;
@@ -36,7 +37,7 @@ private:
   ThreadPool pool_;
   std::optional<CodeModule> code_;
   std::vector<sluice_kernel> functions_;
-  HostMemory scratch_;        // [numThreads, scratchStride_] bytes
+  HostMemory scratch_;         // [numThreads, scratchStride_] bytes
   uint64_t scratchStride_ = 0; // of one worker
   std::unordered_map<void *, HostMemory> allocations_;
 };

@@ -23,7 +23,8 @@ class Device;
 class DeviceMemory {
 public:
   DeviceMemory() = default;
-  DeviceMemory(Device *owner, void *data, uint64_t bytes) : owner_(owner), data_(data), bytes_(bytes) {}
+  DeviceMemory(Device *owner, void *data, uint64_t bytes)
+      : owner_(owner), data_(data), bytes_(bytes) {}
   DeviceMemory(DeviceMemory &&other) noexcept
       : owner_(std::exchange(other.owner_, nullptr)), data_(std::exchange(other.data_, nullptr)),
         bytes_(std::exchange(other.bytes_, 0)) {}
@@ -70,7 +71,8 @@ public:
   /// outlive the result.
   virtual Result<DeviceMemory> place(std::span<const std::byte> bytes) = 0;
   /// Loads verified code; once per device. Corrupt: a symbol is missing.
-  virtual Status loadCode(std::span<const std::byte> object, const std::vector<FunctionSpec> &functions) = 0;
+  virtual Status loadCode(std::span<const std::byte> object,
+                          const std::vector<FunctionSpec> &functions) = 0;
 
   /// Launches run in the order of the calls. Allocates nothing.
   virtual Status launch(const Launch &launch) = 0;

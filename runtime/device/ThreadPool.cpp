@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pool's protocol. A job is published by storing its number of chunks into unclaimed_ (release);
-// a thread owns a chunk when it has counted unclaimed_ down by one (acquire), and only then reads the
-// job. A worker that comes late finds 0 and has touched nothing, so no job waits for sleepy workers.
+// The pool's protocol. A job is published by storing its number of chunks into unclaimed_
+// (release); a thread owns a chunk when it has counted unclaimed_ down by one (acquire), and only
+// then reads the job. A worker that comes late finds 0 and has touched nothing, so no job waits for
+// sleepy workers.
 #include "runtime/device/ThreadPool.h"
 
 #include <algorithm>
@@ -95,7 +96,8 @@ void ThreadPool::parallelFor(int64_t cells, Task task, void *context) {
   numChunks_ = static_cast<uint32_t>((cells + chunkCells_ - 1) / chunkCells_);
   done_.store(0, std::memory_order_relaxed); // nobody counts: all chunks of the last job have ended
   unclaimed_.store(numChunks_, std::memory_order_seq_cst);
-  // With the worker's order (count itself asleep, then look at unclaimed_) one of both sees the other.
+  // With the worker's order (count itself asleep, then look at unclaimed_) one of both sees the
+  // other.
   if (sleepers_.load(std::memory_order_seq_cst) != 0) {
     wakeups_.fetch_add(1, std::memory_order_seq_cst);
     wakeups_.notify_all();
@@ -129,7 +131,8 @@ bool ThreadPool::runChunks(uint32_t worker) {
 
 void ThreadPool::workerMain(uint32_t worker) {
   const auto wanted = [this] {
-    return unclaimed_.load(std::memory_order_acquire) != 0 || stopping_.load(std::memory_order_relaxed);
+    return unclaimed_.load(std::memory_order_acquire) != 0 ||
+           stopping_.load(std::memory_order_relaxed);
   };
   while (!stopping_.load()) {
     if (runChunks(worker) || spinUntil(wanted)) {

@@ -20,8 +20,8 @@ public:
   /// Runs cells [begin, end); `worker` in [0, numThreads()) tells whose scratch memory to use.
   using Task = void (*)(void *context, int64_t begin, int64_t end, uint32_t worker);
 
-  /// `threads` includes the caller; 0 = one per core that this process may use (affinity mask). When
-  /// the system gives fewer threads, the pool is smaller.
+  /// `threads` includes the caller; 0 = one per core that this process may use (affinity mask).
+  /// When the system gives fewer threads, the pool is smaller.
   explicit ThreadPool(uint32_t threads);
   ThreadPool(const ThreadPool &) = delete;
   ThreadPool &operator=(const ThreadPool &) = delete;

@@ -71,7 +71,8 @@ template <typename T> Status takeOptions(const T *from, T &to, size_t least) {
     return Status::ok();
   }
   if (from->struct_bytes < least || from->struct_bytes > sizeof(T)) {
-    return invalidArgument("struct_bytes is " + std::to_string(from->struct_bytes) + "; call the _init "
+    return invalidArgument("struct_bytes is " + std::to_string(from->struct_bytes) +
+                           "; call the _init "
                            "function of the same library version first");
   }
   std::memcpy(&to, from, from->struct_bytes);
@@ -89,7 +90,8 @@ SamplingParams samplingOf(const sluice_request_options &options) {
   params.frequencyPenalty = options.frequency_penalty;
   params.seed = options.seed;
   for (size_t i = 0; options.stop_strings != nullptr && i < options.num_stop_strings; ++i) {
-    params.stopStrings.emplace_back(options.stop_strings[i] == nullptr ? "" : options.stop_strings[i]);
+    params.stopStrings.emplace_back(options.stop_strings[i] == nullptr ? ""
+                                                                       : options.stop_strings[i]);
   }
   if (options.stop_tokens != nullptr) {
     params.stopTokens.assign(options.stop_tokens, options.stop_tokens + options.num_stop_tokens);
@@ -97,8 +99,8 @@ SamplingParams samplingOf(const sluice_request_options &options) {
   return params;
 }
 
-Status submit(sluice_engine *engine, std::span<const int32_t> ids, const sluice_request_options *options,
-              uint64_t *request) {
+Status submit(sluice_engine *engine, std::span<const int32_t> ids,
+              const sluice_request_options *options, uint64_t *request) {
   sluice_request_options all = {};
   sluice_request_options_init(engine, &all);
   SLUICE_RETURN_IF_ERROR(takeOptions(options, all, sizeof(all)));
@@ -108,13 +110,13 @@ Status submit(sluice_engine *engine, std::span<const int32_t> ids, const sluice_
   spec.sampling = samplingOf(all);
   spec.ignoreEos = all.ignore_eos != 0;
   spec.onToken = [engine](const TokenEvent &event) {
-    engine->events.push_back({SLUICE_EVENT_TOKEN, event.request, event.token, std::string(event.text),
-                              FinishReason::Stop, Status::ok(), 0, 0});
+    engine->events.push_back({SLUICE_EVENT_TOKEN, event.request, event.token,
+                              std::string(event.text), FinishReason::Stop, Status::ok(), 0, 0});
   };
   spec.onFinish = [engine](const FinishEvent &event) {
     engine->events.push_back({SLUICE_EVENT_FINISH, event.request, event.stopToken,
-                              std::string(event.text), event.reason, event.status, event.promptTokens,
-                              event.generatedTokens});
+                              std::string(event.text), event.reason, event.status,
+                              event.promptTokens, event.generatedTokens});
   };
   const auto id = engine->engine->submit(std::move(spec));
   if (!id) {
@@ -221,7 +223,8 @@ sluice_status *sluice_engine_submit(sluice_engine *engine, const int32_t *ids, s
 }
 
 sluice_status *sluice_engine_cancel(sluice_engine *engine, uint64_t request) {
-  return guarded([&] { return engine == nullptr ? missing("engine") : engine->engine->cancel(request); });
+  return guarded(
+      [&] { return engine == nullptr ? missing("engine") : engine->engine->cancel(request); });
 }
 
 sluice_status *sluice_engine_step(sluice_engine *engine, int32_t *more_out) {
@@ -237,8 +240,10 @@ sluice_status *sluice_engine_step(sluice_engine *engine, int32_t *more_out) {
 
 sluice_status *sluice_engine_next_event(sluice_engine *engine, sluice_event *event_out) {
   return guarded([&]() -> Status {
-    if (engine == nullptr || event_out == nullptr || event_out->struct_bytes != sizeof(sluice_event)) {
-      return invalidArgument("engine or event_out is null, or struct_bytes is not sizeof(sluice_event)");
+    if (engine == nullptr || event_out == nullptr ||
+        event_out->struct_bytes != sizeof(sluice_event)) {
+      return invalidArgument(
+          "engine or event_out is null, or struct_bytes is not sizeof(sluice_event)");
     }
     *event_out = {};
     event_out->struct_bytes = sizeof(sluice_event);
@@ -262,9 +267,9 @@ sluice_status *sluice_engine_next_event(sluice_engine *engine, sluice_event *eve
   });
 }
 
-sluice_status *sluice_engine_tokenize(const sluice_engine *engine, const char *text, size_t text_bytes,
-                                      int32_t add_special, int32_t parse_special, int32_t *ids,
-                                      size_t capacity, size_t *num_ids_out) {
+sluice_status *sluice_engine_tokenize(const sluice_engine *engine, const char *text,
+                                      size_t text_bytes, int32_t add_special, int32_t parse_special,
+                                      int32_t *ids, size_t capacity, size_t *num_ids_out) {
   return guarded([&]() -> Status {
     if (engine == nullptr || num_ids_out == nullptr || (text == nullptr && text_bytes != 0) ||
         (ids == nullptr && capacity != 0)) {
@@ -287,9 +292,9 @@ sluice_status *sluice_engine_tokenize(const sluice_engine *engine, const char *t
   });
 }
 
-sluice_status *sluice_engine_detokenize(const sluice_engine *engine, const int32_t *ids, size_t num_ids,
-                                        int32_t skip_special, char *text, size_t capacity,
-                                        size_t *text_bytes_out) {
+sluice_status *sluice_engine_detokenize(const sluice_engine *engine, const int32_t *ids,
+                                        size_t num_ids, int32_t skip_special, char *text,
+                                        size_t capacity, size_t *text_bytes_out) {
   return guarded([&]() -> Status {
     if (engine == nullptr || text_bytes_out == nullptr || (ids == nullptr && num_ids != 0) ||
         (text == nullptr && capacity != 0)) {

@@ -25,8 +25,9 @@ struct CacheShape {
   /// sees its own index and window - 1 before it).
   uint32_t firstBlock(size_t group, uint64_t length) const {
     const uint64_t window = windows[group];
-    return window == 0 || length < window ? 0
-                                          : static_cast<uint32_t>((length - window + 1) / blockTokens);
+    return window == 0 || length < window
+               ? 0
+               : static_cast<uint32_t>((length - window + 1) / blockTokens);
   }
   /// Blocks that a sequence of `length` tokens owns between steps.
   uint32_t held(size_t group, uint64_t length) const {

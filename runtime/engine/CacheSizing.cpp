@@ -48,7 +48,8 @@ uint64_t largestFitting(const CacheWish &wish, uint64_t most, uint64_t budget) {
   uint64_t low = 0;
   while (low < most) {
     const uint64_t middle = low + (most - low + 1) / 2;
-    if (allBytes(wish, middle).value_or(UINT64_MAX) <= budget) {
+    const auto bytes = allBytes(wish, middle);
+    if (bytes && *bytes <= budget) {
       low = middle;
     } else {
       most = middle - 1;
@@ -63,7 +64,8 @@ Result<CacheSizes> sizeCache(const CacheWish &wish) {
   CacheSizes sizes;
   sizes.contextLimit = wish.contextLimit;
   const uint64_t perSequence = blocksFor(wish.contextLimit, wish.blockTokens);
-  const uint64_t most = std::min(kMaxBlocks, checkedMul(perSequence, wish.seqs).value_or(kMaxBlocks));
+  const uint64_t most =
+      std::min(kMaxBlocks, checkedMul(perSequence, wish.seqs).value_or(kMaxBlocks));
   const uint64_t n = wish.kvBlocks != 0 ? std::min(wish.kvBlocks, kMaxBlocks)
                                         : largestFitting(wish, most, wish.kvBytes);
   const auto bytes = allBytes(wish, n);
@@ -88,7 +90,9 @@ Result<CacheSizes> sizeCache(const CacheWish &wish) {
 uint64_t machineMemoryBytes() {
   const long pages = ::sysconf(_SC_PHYS_PAGES);
   const long pageBytes = ::sysconf(_SC_PAGESIZE);
-  return pages > 0 && pageBytes > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(pageBytes) : 0;
+  return pages > 0 && pageBytes > 0
+             ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(pageBytes)
+             : 0;
 }
 
 } // namespace sluice

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How many blocks each cache group's pool gets, and how long a sequence may become. Pure; asked once
-// by Engine::open.
+// How many blocks each cache group's pool gets, and how long a sequence may become. Pure; asked
+// once by Engine::open.
 #pragma once
 
 #include "runtime/base/Status.h"

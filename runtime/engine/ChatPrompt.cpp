@@ -4,6 +4,17 @@
 
 namespace sluice {
 
+/// Puts the beginning-of-text token in front where the model is trained with one and the text does
+/// not bring it.
+static Result<std::vector<int32_t>> withBos(const Engine &engine,
+                                            Result<std::vector<int32_t>> ids) {
+  const ModelFacts &model = engine.model();
+  if (ids && model.addBos && (ids->empty() || ids->front() != model.bosId)) {
+    ids->insert(ids->begin(), model.bosId);
+  }
+  return ids;
+}
+
 Result<std::vector<int32_t>> chatPromptIds(const Engine &engine,
                                            const std::vector<ChatMessage> &messages, bool raw) {
   const Tokenizer *tokenizer = engine.tokenizer();
@@ -19,7 +30,7 @@ Result<std::vector<int32_t>> chatPromptIds(const Engine &engine,
                       "; --raw gives the text to the model as it is");
   }
   if (raw || !engine.chatTemplate()) {
-    return tokenizer->encode(messages.back().content);
+    return withBos(engine, tokenizer->encode(messages.back().content));
   }
   RenderOptions render;
   render.addGenerationPrompt = true;
@@ -30,7 +41,7 @@ Result<std::vector<int32_t>> chatPromptIds(const Engine &engine,
   if (!text) {
     return text.error();
   }
-  return tokenizer->encode(*text, {.addSpecial = false, .parseSpecial = true});
+  return withBos(engine, tokenizer->encode(*text, {.addSpecial = false, .parseSpecial = true}));
 }
 
 } // namespace sluice

@@ -27,6 +27,7 @@ ModelFacts factsOf(const manifest::Manifest &manifest) {
   facts.context = model.context();
   facts.bosId = model.bos_id();
   facts.padId = model.pad_id();
+  facts.addBos = model.add_bos() && facts.bosId >= 0;
   if (model.eos_ids() != nullptr) {
     facts.eosIds.assign(model.eos_ids()->begin(), model.eos_ids()->end());
   }
@@ -65,8 +66,8 @@ Result<Sizing> sizeStep(const manifest::Program &program, const ModelFacts &fact
   wish.contextLimit = facts.context == 0 ? kDefaultContext : facts.context;
   if (options.contextLimit != 0) {
     // a model that states no limit has none
-    wish.contextLimit = facts.context == 0 ? options.contextLimit
-                                           : std::min(options.contextLimit, facts.context);
+    wish.contextLimit =
+        facts.context == 0 ? options.contextLimit : std::min(options.contextLimit, facts.context);
   }
   wish.contextLimit = std::min(wish.contextLimit, kMaxContext);
   wish.kvBytes = options.kvBytes != 0 ? options.kvBytes : machineMemoryBytes() / 4;
@@ -115,7 +116,8 @@ Engine::State::State(std::unique_ptr<StepRunner> stepRunner, ModelFacts modelFac
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Engine::~Engine() = default;
 
-Result<std::unique_ptr<Engine>> Engine::open(const std::string &path, const EngineOptions &options) {
+Result<std::unique_ptr<Engine>> Engine::open(const std::string &path,
+                                             const EngineOptions &options) {
   auto package = PackageReader::open(path, {options.verify, options.prefault, options.threads});
   if (!package) {
     return package.error();
@@ -167,7 +169,8 @@ Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<StepRunner> runne
   if (step.vocab == 0 || step.vocab != facts.vocab || step.blockTokens == 0 ||
       step.capacity.tokens == 0 || step.capacity.seqs == 0 || step.capacity.logitRows == 0 ||
       step.capacity.maxKv == 0) {
-    return invalidArgument("the program's vocabulary, block size or capacity is 0 or not the model's");
+    return invalidArgument(
+        "the program's vocabulary, block size or capacity is 0 or not the model's");
   }
   auto state = std::make_unique<State>(std::move(runner), std::move(facts), options);
   state->tokenizer = std::move(tokenizer);

@@ -25,9 +25,9 @@ struct EngineOptions {
   uint32_t maxTokensPerStep = 512; ///< rows of one step
   uint32_t maxSeqs = 64;           ///< sequences of one step
   uint32_t maxQueued = 4096;       ///< waiting requests; more get Capacity
-  uint64_t contextLimit = 0;       ///< tokens of one sequence; 0 = the model's (4096 if it states none)
-  uint64_t kvBytes = 0;            ///< memory of all block pools; 0 = a quarter of the machine's at most
-  uint64_t kvBlocks = 0;           ///< blocks of a pool without window; overrides kvBytes
+  uint64_t contextLimit = 0; ///< tokens of one sequence; 0 = the model's (4096 if it states none)
+  uint64_t kvBytes = 0;      ///< memory of all block pools; 0 = a quarter of the machine's at most
+  uint64_t kvBlocks = 0;     ///< blocks of a pool without window; overrides kvBytes
   Verify verify = Verify::All;
   bool prefault = false; ///< reads all weights in before open() returns
   /// CPU features (LLVM names) to treat as missing, beside those of $SLUICE_MASK_CPU_FEATURES
@@ -42,6 +42,7 @@ struct ModelFacts {
   uint64_t context = 0; ///< 0 = none stated
   int32_t bosId = -1;
   int32_t padId = -1;
+  bool addBos = false; ///< a prompt begins with bosId
   std::vector<int32_t> eosIds;
   SamplingParams defaults; ///< of the package's generation config; greedy when it says so
 };
@@ -59,8 +60,9 @@ struct EngineStats {
 
 class Engine {
 public:
-  /// Opens a package: verify, map, choose code for this CPU, allocate. Errors of PackageReader::open,
-  /// chooseCode, Program::create and the tokenizer, each one line that names the file.
+  /// Opens a package: verify, map, choose code for this CPU, allocate. Errors of
+  /// PackageReader::open, chooseCode, Program::create and the tokenizer, each one line that names
+  /// the file.
   static Result<std::unique_ptr<Engine>> open(const std::string &path,
                                               const EngineOptions &options = {});
   /// An engine over any runner (tests). `tokenizer` may be missing: then ids only, no text.
@@ -91,7 +93,8 @@ public:
   const StepFacts &stepFacts() const;
   const Tokenizer *tokenizer() const;       ///< null when the package has none
   const ChatTemplate *chatTemplate() const; ///< null when the package has none
-  /// Why tokenizer() or chatTemplate() is null: ok = the package has none, else what is wrong with it.
+  /// Why tokenizer() or chatTemplate() is null: ok = the package has none, else what is wrong with
+  /// it.
   const Status &tokenizerStatus() const;
   const Status &chatTemplateStatus() const;
   /// Prompt and answer together, in tokens: the least of model, options and pool.

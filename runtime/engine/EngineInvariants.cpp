@@ -14,7 +14,8 @@ Status checkTable(const RequestState &request, size_t group, const CacheShape &s
                   std::vector<uint32_t> &owners) {
   const SequenceCache &cache = request.cache();
   const auto table = cache.table(group);
-  const std::string where = "request " + std::to_string(request.id()) + ", group " + std::to_string(group);
+  const std::string where =
+      "request " + std::to_string(request.id()) + ", group " + std::to_string(group);
   if (cache.reserved() != 0 || table.size() != shape.blocksOf(cache.length())) {
     return broken(where + ": " + std::to_string(table.size()) + " blocks for " +
                   std::to_string(cache.length()) + " tokens");
@@ -51,8 +52,10 @@ Status Engine::checkInvariants() const {
     if (request.ended() || s.live.count(request.id()) == 0) {
       return broken("an ended request is still there");
     }
-    if (request.cache().length() >= request.tokens().size() || (waits && request.cache().length() != 0)) {
-      return broken("request " + std::to_string(request.id()) + " has more in the cache than it should");
+    if (request.cache().length() >= request.tokens().size() ||
+        (waits && request.cache().length() != 0)) {
+      return broken("request " + std::to_string(request.id()) +
+                    " has more in the cache than it should");
     }
     return Status::ok();
   };
@@ -74,14 +77,15 @@ Status Engine::checkInvariants() const {
     uint32_t owned = 0;
     for (uint32_t block = 0; block < pool.numBlocks(); ++block) {
       if (owners[block] != (pool.isOwned(static_cast<int32_t>(block)) ? 1U : 0U)) {
-        return broken("block " + std::to_string(block) + " of group " + std::to_string(group) + " has " +
-                      std::to_string(owners[block]) + " owners");
+        return broken("block " + std::to_string(block) + " of group " + std::to_string(group) +
+                      " has " + std::to_string(owners[block]) + " owners");
       }
       owned += owners[block];
     }
     if (owned + pool.numFree() != pool.numBlocks()) {
-      return broken("group " + std::to_string(group) + ": " + std::to_string(owned) + " owned and " +
-                    std::to_string(pool.numFree()) + " free of " + std::to_string(pool.numBlocks()));
+      return broken("group " + std::to_string(group) + ": " + std::to_string(owned) +
+                    " owned and " + std::to_string(pool.numFree()) + " free of " +
+                    std::to_string(pool.numBlocks()));
     }
   }
   return Status::ok();

@@ -24,26 +24,27 @@ public:
   explicit StepBuilder(size_t numGroups) : tables_(numGroups), tableViews_(numGroups) {}
 
   void clear();
-  /// Adds the next cache.reserved() rows of a sequence; `tokens` are all its tokens. `logits`: which
-  /// of these rows are logit rows: all, the last, or none.
+  /// Adds the next cache.reserved() rows of a sequence; `tokens` are all its tokens. `logits`:
+  /// which of these rows are logit rows: all, the last, or none.
   enum class Logits { None, Last, All };
   void add(std::span<const int32_t> tokens, const SequenceCache &cache, Logits logits);
   /// Valid until the next clear().
   StepInput input();
 
 private:
-  std::vector<int32_t> tokenIds_;  // [tokens]
-  std::vector<int32_t> positions_; // [tokens]
-  std::vector<int32_t> seqStart_;  // [seqs + 1]
-  std::vector<int32_t> kvLength_;  // [seqs]
-  std::vector<int32_t> logitRows_; // [logitRows]
-  std::vector<const SequenceCache *> caches_;          // [seqs]
-  std::vector<std::vector<int32_t>> tables_;           // [groups][seqs * maxBlocks]
-  std::vector<std::span<const int32_t>> tableViews_;   // [groups]
+  std::vector<int32_t> tokenIds_;                    // [tokens]
+  std::vector<int32_t> positions_;                   // [tokens]
+  std::vector<int32_t> seqStart_;                    // [seqs + 1]
+  std::vector<int32_t> kvLength_;                    // [seqs]
+  std::vector<int32_t> logitRows_;                   // [logitRows]
+  std::vector<const SequenceCache *> caches_;        // [seqs]
+  std::vector<std::vector<int32_t>> tables_;         // [groups][seqs * maxBlocks]
+  std::vector<std::span<const int32_t>> tableViews_; // [groups]
 };
 
 struct Engine::State {
-  State(std::unique_ptr<StepRunner> stepRunner, ModelFacts modelFacts, const EngineOptions &engineOptions);
+  State(std::unique_ptr<StepRunner> stepRunner, ModelFacts modelFacts,
+        const EngineOptions &engineOptions);
 
   // Declared so that what is used is destroyed after what uses it: requests give blocks back to
   // pools, the program's memory goes back to the device, its weights lie in the package.

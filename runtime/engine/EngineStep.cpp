@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// One step of the engine, a transaction: plan, reserve blocks, run, commit or roll back, then sample.
+// One step of the engine, a transaction: plan, reserve blocks, run, commit or roll back, then
+// sample.
 #include "runtime/engine/EngineState.h"
 
 #include <algorithm>
@@ -13,7 +14,8 @@ size_t lookahead(uint32_t maxSeqs, size_t waiting) { return std::min<size_t>(max
 
 uint64_t microsSince(RequestState::Clock::time_point start) {
   const auto elapsed = RequestState::Clock::now() - start;
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(elapsed).count());
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(elapsed).count());
 }
 
 ScheduledRequest viewOf(const RequestState &request) {
@@ -85,8 +87,8 @@ void Engine::State::takeCancelled() {
   removeEnded();
 }
 
-// Takes all ended requests out and gives their blocks back; only then their callbacks run, which may
-// submit and cancel.
+// Takes all ended requests out and gives their blocks back; only then their callbacks run, which
+// may submit and cancel.
 void Engine::State::removeEnded() {
   std::erase(running, nullptr); // the preempted ones stand in the queue
   std::vector<std::unique_ptr<RequestState>> ended;
@@ -185,8 +187,9 @@ Status Engine::State::step() {
   makePlan();
   if (plan.empty()) {
     if (!running.empty() || !waiting.empty()) {
-      return internalError("the scheduler found nothing to do for " + std::to_string(running.size()) +
-                           " running and " + std::to_string(waiting.size()) + " waiting requests");
+      return internalError("the scheduler found nothing to do for " +
+                           std::to_string(running.size()) + " running and " +
+                           std::to_string(waiting.size()) + " waiting requests");
     }
     return Status::ok();
   }

@@ -56,8 +56,9 @@ private:
   // Begins sequences in order while all their blocks are sure to be there.
   void admit() {
     const StepCapacity &capacity = runner_.facts().capacity;
-    const uint32_t together = std::min(
-        {capacity.seqs, capacity.tokens, input_.maxTogether == 0 ? capacity.seqs : input_.maxTogether});
+    const uint32_t together =
+        std::min({capacity.seqs, capacity.tokens,
+                  input_.maxTogether == 0 ? capacity.seqs : input_.maxTogether});
     while (active_.size() < together && next_ < input_.sequences.size()) {
       for (size_t group = 0; group < pools_.pools.size(); ++group) {
         uint64_t needed = peak(group, next_);
@@ -75,7 +76,8 @@ private:
 
   Status step() {
     const StepCapacity &capacity = runner_.facts().capacity;
-    uint32_t budget = input_.logits ? std::min(capacity.tokens, capacity.logitRows) : capacity.tokens;
+    uint32_t budget =
+        input_.logits ? std::min(capacity.tokens, capacity.logitRows) : capacity.tokens;
     builder_.clear();
     size_t used = 0; // sequences with rows in this step: a prefix of active_
     uint32_t row = 0;
@@ -160,13 +162,15 @@ Status Engine::evaluate(const EvaluationInput &input, const EvaluationSink &sink
   for (size_t i = 0; i < input.sequences.size(); ++i) {
     const std::vector<int32_t> &tokens = input.sequences[i];
     if (tokens.empty() || tokens.size() > s.contextLimit) {
-      return invalidArgument("sequence " + std::to_string(i) + " has " + std::to_string(tokens.size()) +
-                             " tokens; expected 1 ... " + std::to_string(s.contextLimit));
+      return invalidArgument("sequence " + std::to_string(i) + " has " +
+                             std::to_string(tokens.size()) + " tokens; expected 1 ... " +
+                             std::to_string(s.contextLimit));
     }
     for (const int32_t token : tokens) {
       if (token < 0 || static_cast<uint32_t>(token) >= s.facts.vocab) {
-        return invalidArgument("sequence " + std::to_string(i) + ": token " + std::to_string(token) +
-                               " is outside the vocabulary [0, " + std::to_string(s.facts.vocab) + ")");
+        return invalidArgument("sequence " + std::to_string(i) + ": token " +
+                               std::to_string(token) + " is outside the vocabulary [0, " +
+                               std::to_string(s.facts.vocab) + ")");
       }
     }
   }

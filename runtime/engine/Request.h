@@ -33,19 +33,19 @@ struct TokenEvent {
   int32_t token = 0;
   /// UTF-8 that may be shown now: whole characters, no part of a stop string; often empty.
   std::string_view text;
-  float logprob = 0;                          ///< natural log; 0 unless asked for
-  std::span<const TokenLogprob> topLogprobs;  ///< as many as asked for, best first
-  std::span<const float> logits;              ///< [vocab] f32, raw; empty unless asked for
+  float logprob = 0;                         ///< natural log; 0 unless asked for
+  std::span<const TokenLogprob> topLogprobs; ///< as many as asked for, best first
+  std::span<const float> logits;             ///< [vocab] f32, raw; empty unless asked for
 };
 
 /// The last event of a request.
 struct FinishEvent {
   RequestId request = 0;
   FinishReason reason = FinishReason::Stop;
-  Status status;             ///< ok unless reason is Error
-  std::string_view text;     ///< what was held back for stop strings or half characters
-  int32_t stopToken = -1;    ///< the token that ended it, or -1
-  int32_t stopString = -1;   ///< index of the stop string that ended it, or -1
+  Status status;           ///< ok unless reason is Error
+  std::string_view text;   ///< what was held back for stop strings or half characters
+  int32_t stopToken = -1;  ///< the token that ended it, or -1
+  int32_t stopString = -1; ///< index of the stop string that ended it, or -1
   uint32_t promptTokens = 0;
   uint32_t generatedTokens = 0; ///< sampled, the stop token included
   uint64_t queuedMicros = 0;    ///< from submit to the first step

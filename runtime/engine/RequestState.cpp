@@ -9,10 +9,14 @@ namespace sluice {
 
 const char *finishReasonName(FinishReason reason) {
   switch (reason) {
-  case FinishReason::Stop: return "stop";
-  case FinishReason::Length: return "length";
-  case FinishReason::Cancelled: return "cancelled";
-  case FinishReason::Error: return "error";
+  case FinishReason::Stop:
+    return "stop";
+  case FinishReason::Length:
+    return "length";
+  case FinishReason::Cancelled:
+    return "cancelled";
+  case FinishReason::Error:
+    return "error";
   }
   return "error";
 }
@@ -39,8 +43,8 @@ void RequestState::markStarted() {
 void RequestState::takeLogits(std::span<const float> logits, const Tokenizer *tokenizer) {
   const int32_t token = sampler_.sample(logits);
   if (token == Sampler::kNoToken) {
-    end(FinishReason::Error,
-        internalError("the model gave no usable logits at token " + std::to_string(tokens_.size())));
+    end(FinishReason::Error, internalError("the model gave no usable logits at token " +
+                                           std::to_string(tokens_.size())));
     return;
   }
   ++generated_;
@@ -61,7 +65,8 @@ void RequestState::takeLogits(std::span<const float> logits, const Tokenizer *to
   }
 }
 
-void RequestState::addToken(int32_t token, std::span<const float> logits, const Tokenizer *tokenizer) {
+void RequestState::addToken(int32_t token, std::span<const float> logits,
+                            const Tokenizer *tokenizer) {
   tokens_.push_back(token);
   std::string text;
   if (tokenizer != nullptr && !tokenizer->isSpecial(token)) {
@@ -97,14 +102,16 @@ uint64_t RequestState::microsBetween(const std::optional<Clock::time_point> &fro
   if (!from || !to) {
     return 0;
   }
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(*to - *from).count());
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(*to - *from).count());
 }
 
 void RequestState::sendFinish() {
   if (!spec_.onFinish) {
     return;
   }
-  // A character or a stop string may be half there: now they are text. After a stop string: nothing.
+  // A character or a stop string may be half there: now they are text. After a stop string:
+  // nothing.
   std::string text = stops_.feed(utf8_.finish());
   text += stops_.finish();
   const auto now = Clock::now();

@@ -111,8 +111,8 @@ private:
     return true;
   }
 
-  // Blocks that a request will still take beyond `rows` of this step, until all known tokens and the
-  // next one are in the cache.
+  // Blocks that a request will still take beyond `rows` of this step, until all known tokens and
+  // the next one are in the cache.
   uint32_t pending(size_t group, const ScheduledRequest &request, uint32_t rows) const {
     const uint64_t length = uint64_t{request.known} + 1;
     const uint64_t largest = std::min<uint64_t>(length - request.computed, view_.maxTokens);
@@ -141,10 +141,10 @@ private:
   const SchedulerView &view_;
   const CacheShape &shape_;
   StepPlan &plan_;
-  uint32_t budget_;               // rows left
-  std::vector<uint32_t> free_;    // per group, after all shares so far
-  std::vector<uint32_t> rows_;    // per running request
-  std::vector<bool> alive_;       // per running request: not preempted
+  uint32_t budget_;            // rows left
+  std::vector<uint32_t> free_; // per group, after all shares so far
+  std::vector<uint32_t> rows_; // per running request
+  std::vector<bool> alive_;    // per running request: not preempted
   std::vector<Admitted> admitted_;
 };
 

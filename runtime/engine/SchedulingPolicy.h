@@ -19,8 +19,9 @@ struct ScheduledRequest {
 
 struct SchedulerView {
   std::span<const ScheduledRequest> running; ///< in order of arrival
-  std::span<const ScheduledRequest> waiting; ///< likewise, all later than the running ones; computed 0
-  std::span<const uint32_t> freeBlocks;      ///< per cache group
+  std::span<const ScheduledRequest>
+      waiting;                          ///< likewise, all later than the running ones; computed 0
+  std::span<const uint32_t> freeBlocks; ///< per cache group
   const CacheShape *shape = nullptr;
   uint32_t maxTokens = 0; ///< rows of one step
   uint32_t maxSeqs = 0;   ///< sequences running at once, at most maxTokens
@@ -34,9 +35,10 @@ struct RowShare {
 };
 
 struct StepPlan {
-  std::vector<uint32_t> preempted; ///< indices into running, youngest first: give all blocks back, queue again
-  uint32_t admitted = 0;           ///< so many from the head of waiting begin
-  std::vector<RowShare> shares;    ///< decode rows, then prefill chunks
+  std::vector<uint32_t>
+      preempted; ///< indices into running, youngest first: give all blocks back, queue again
+  uint32_t admitted = 0;        ///< so many from the head of waiting begin
+  std::vector<RowShare> shares; ///< decode rows, then prefill chunks
   bool empty() const { return shares.empty() && preempted.empty(); }
 };
 

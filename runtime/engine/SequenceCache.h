@@ -35,7 +35,8 @@ public:
   /// Takes blocks for `rows` more rows in all groups. false: too few are free, nothing is changed.
   /// Only while nothing is reserved.
   [[nodiscard]] bool reserve(uint32_t rows);
-  /// The step has run: the reserved rows count, and blocks that no later row can see are given back.
+  /// The step has run: the reserved rows count, and blocks that no later row can see are given
+  /// back.
   void commit();
   /// The step has not run: the reservation is given back.
   void rollback();

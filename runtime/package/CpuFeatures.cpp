@@ -165,14 +165,17 @@ bool tilesPermitted() {
   constexpr long kArchGetXcompPerm = 0x1022;
   constexpr uint64_t kTileData = uint64_t{1} << 18;
   uint64_t permitted = 0;
-  return ::syscall(SYS_arch_prctl, kArchGetXcompPerm, &permitted) == 0 && (permitted & kTileData) != 0;
+  return ::syscall(SYS_arch_prctl, kArchGetXcompPerm, &permitted) == 0 &&
+         (permitted & kTileData) != 0;
 }
 
 std::vector<std::string_view> detect() {
   const uint64_t saved = savedState();
   const auto saves = [saved](uint64_t bits) { return (saved & bits) == bits; };
-  // SDM vol. 1, 13.3: SSE and AVX state; then opmask, upper halves, upper registers; tile config and data
-  const std::array<bool, 4> stateOk = {true, saves(0x6), saves(0xe6), saves(0x60000) && tilesPermitted()};
+  // SDM vol. 1, 13.3: SSE and AVX state; then opmask, upper halves, upper registers; tile config
+  // and data
+  const std::array<bool, 4> stateOk = {true, saves(0x6), saves(0xe6),
+                                       saves(0x60000) && tilesPermitted()};
   std::vector<std::string_view> present;
   for (const Bit &bit : kBits) {
     if ((cpuid(bit.leaf, bit.subleaf)[bit.reg] >> bit.bit & 1) != 0 && stateOk[bit.state]) {
@@ -191,11 +194,11 @@ struct Bit {
 };
 
 constexpr std::array kBits = {
-    Bit{"fp-armv8", false, 0}, Bit{"neon", false, 1},     Bit{"aes", false, 3},
-    Bit{"sha2", false, 6},     Bit{"crc", false, 7},      Bit{"lse", false, 8},
-    Bit{"fullfp16", false, 10}, Bit{"rdm", false, 12},    Bit{"rcpc", false, 15},
-    Bit{"dotprod", false, 20}, Bit{"sve", false, 22},     Bit{"fp16fml", false, 23},
-    Bit{"sve2", true, 1},      Bit{"i8mm", true, 13},     Bit{"bf16", true, 14},
+    Bit{"fp-armv8", false, 0},  Bit{"neon", false, 1}, Bit{"aes", false, 3},
+    Bit{"sha2", false, 6},      Bit{"crc", false, 7},  Bit{"lse", false, 8},
+    Bit{"fullfp16", false, 10}, Bit{"rdm", false, 12}, Bit{"rcpc", false, 15},
+    Bit{"dotprod", false, 20},  Bit{"sve", false, 22}, Bit{"fp16fml", false, 23},
+    Bit{"sve2", true, 1},       Bit{"i8mm", true, 13}, Bit{"bf16", true, 14},
 };
 
 std::vector<std::string_view> detect() {
@@ -270,7 +273,8 @@ void CpuFeatures::maskList(std::string_view commaSeparated) {
   while (!commaSeparated.empty()) {
     const size_t comma = commaSeparated.find(',');
     std::erase(present_, withoutPlus(commaSeparated.substr(0, comma)));
-    commaSeparated.remove_prefix(comma == std::string_view::npos ? commaSeparated.size() : comma + 1);
+    commaSeparated.remove_prefix(comma == std::string_view::npos ? commaSeparated.size()
+                                                                 : comma + 1);
   }
 }
 
@@ -302,8 +306,8 @@ Result<uint32_t> chooseCode(const manifest::Manifest &manifest, const CpuFeature
     return best;
   }
   if (closest != nullptr) {
-    return unsupported("this CPU lacks " + joined(closestMissing) + ", which the package's code for " +
-                       closest->target()->str() +
+    return unsupported("this CPU lacks " + joined(closestMissing) +
+                       ", which the package's code for " + closest->target()->str() +
                        " needs; compile with --target=cpu:native on this machine");
   }
   return unsupported("the package has code for " +

@@ -59,20 +59,22 @@ Status checkSection(const Section &section, const std::string &where, uint64_t f
   if (section.kind() > SectionKind::MAX) {
     return fault(where, "unknown kind " + std::to_string(static_cast<int>(section.kind())));
   }
-  const std::string range = "[" + std::to_string(section.offset()) + ", + " +
-                            std::to_string(section.bytes()) + ")";
+  const std::string range =
+      "[" + std::to_string(section.offset()) + ", + " + std::to_string(section.bytes()) + ")";
   if (section.offset() % kSectionAlignment != 0) {
     return fault(where, range + " does not begin at a page");
   }
   if (!rangeFits(section.offset(), section.bytes(), fileBytes)) {
-    return fault(where, range + " does not lie in the file of " + std::to_string(fileBytes) + " bytes");
+    return fault(where,
+                 range + " does not lie in the file of " + std::to_string(fileBytes) + " bytes");
   }
   if (section.kind() == SectionKind::Weights) {
-    const uint64_t expected = section.bytes() / kWeightChunkBytes +
-                              (section.bytes() % kWeightChunkBytes != 0 ? 1 : 0);
+    const uint64_t expected =
+        section.bytes() / kWeightChunkBytes + (section.bytes() % kWeightChunkBytes != 0 ? 1 : 0);
     const uint64_t found = section.chunk_hashes() == nullptr ? 0 : section.chunk_hashes()->size();
     if (found != expected) {
-      return fault(where, std::to_string(found) + " chunk hashes, expected " + std::to_string(expected));
+      return fault(where,
+                   std::to_string(found) + " chunk hashes, expected " + std::to_string(expected));
     }
   }
   return Status::ok();
@@ -166,8 +168,10 @@ Status checkBuffer(const Buffer &buffer, const Program &program, const Manifest 
   if (!atOne) {
     return fault(where, "its size overflows");
   }
-  const bool isTable = buffer.kind() == BufferKind::Input && buffer.input() == InputKind::BlockTable;
-  if ((isTable || buffer.kind() == BufferKind::Cache) && buffer.group() >= program.groups()->size()) {
+  const bool isTable =
+      buffer.kind() == BufferKind::Input && buffer.input() == InputKind::BlockTable;
+  if ((isTable || buffer.kind() == BufferKind::Cache) &&
+      buffer.group() >= program.groups()->size()) {
     return fault(where, "cache group " + std::to_string(buffer.group()) + " does not exist");
   }
   switch (buffer.kind()) {
@@ -181,10 +185,12 @@ Status checkBuffer(const Buffer &buffer, const Program &program, const Manifest 
     return buffer.name() != nullptr ? Status::ok() : fault(where, "an output without name");
   case BufferKind::Weight:
     if (buffer.weight() >= manifest.weights()->size() || buffer.unit() != Unit::Fixed) {
-      return fault(where, "weight " + std::to_string(buffer.weight()) + " does not exist or is not fixed");
+      return fault(where,
+                   "weight " + std::to_string(buffer.weight()) + " does not exist or is not fixed");
     }
     // per_unit counts nothing in a fixed buffer
-    if (bufferBytes(buffer, 0).value_or(UINT64_MAX) > manifest.weights()->Get(buffer.weight())->bytes()) {
+    if (bufferBytes(buffer, 0).value_or(UINT64_MAX) >
+        manifest.weights()->Get(buffer.weight())->bytes()) {
       return fault(where, "larger than its weight");
     }
     return Status::ok();
@@ -195,7 +201,8 @@ Status checkBuffer(const Buffer &buffer, const Program &program, const Manifest 
     }
     return Status::ok();
   case BufferKind::Workspace:
-    if (buffer.offset() == nullptr || buffer.unit() == Unit::Table || buffer.unit() == Unit::Blocks) {
+    if (buffer.offset() == nullptr || buffer.unit() == Unit::Table ||
+        buffer.unit() == Unit::Blocks) {
       return fault(where, "workspace without offset, or counted in tables or blocks");
     }
     return Status::ok();
@@ -267,7 +274,8 @@ Status checkGroups(const Program &program, const std::string &where) {
 
 Status checkProgram(const Program &program, const Manifest &manifest, const std::string &where) {
   if (program.name() == nullptr || !present(program.buffers()) || !present(program.entries()) ||
-      !present(program.groups()) || !present(program.functions()) || program.workspace() == nullptr) {
+      !present(program.groups()) || !present(program.functions()) ||
+      program.workspace() == nullptr) {
     return fault(where, "name, buffers, entries, groups, functions or workspace missing");
   }
   if (program.kv_block_tokens() == 0 || program.kv_block_tokens() > kMaxBlockTokens) {
@@ -275,8 +283,8 @@ Status checkProgram(const Program &program, const Manifest &manifest, const std:
   }
   SLUICE_RETURN_IF_ERROR(checkGroups(program, where));
   for (uint32_t i = 0; i < program.buffers()->size(); ++i) {
-    SLUICE_RETURN_IF_ERROR(
-        checkBuffer(*program.buffers()->Get(i), program, manifest, where + ", " + indexed("buffer", i)));
+    SLUICE_RETURN_IF_ERROR(checkBuffer(*program.buffers()->Get(i), program, manifest,
+                                       where + ", " + indexed("buffer", i)));
   }
   for (uint32_t i = 0; i < program.functions()->size(); ++i) {
     SLUICE_RETURN_IF_ERROR(
@@ -294,27 +302,38 @@ Status checkProgram(const Program &program, const Manifest &manifest, const std:
 uint64_t elementBytes(ElementType type) {
   switch (type) {
   case ElementType::F32:
-  case ElementType::I32: return 4;
+  case ElementType::I32:
+    return 4;
   case ElementType::F16:
-  case ElementType::BF16: return 2;
+  case ElementType::BF16:
+    return 2;
   case ElementType::I8:
   case ElementType::U8:
-  case ElementType::Bool: return 1;
+  case ElementType::Bool:
+    return 1;
   case ElementType::I64:
-  case ElementType::F64: return 8;
+  case ElementType::F64:
+    return 8;
   }
   return 8; // an unknown type is refused before its size matters
 }
 
 const char *sectionName(SectionKind kind) {
   switch (kind) {
-  case SectionKind::Manifest: return "manifest";
-  case SectionKind::Code: return "code";
-  case SectionKind::Weights: return "weights";
-  case SectionKind::Tokenizer: return "tokenizer";
-  case SectionKind::TokenizerConfig: return "tokenizer config";
-  case SectionKind::ChatTemplate: return "chat template";
-  case SectionKind::Text: return "text";
+  case SectionKind::Manifest:
+    return "manifest";
+  case SectionKind::Code:
+    return "code";
+  case SectionKind::Weights:
+    return "weights";
+  case SectionKind::Tokenizer:
+    return "tokenizer";
+  case SectionKind::TokenizerConfig:
+    return "tokenizer config";
+  case SectionKind::ChatTemplate:
+    return "chat template";
+  case SectionKind::Text:
+    return "text";
   }
   return "unknown";
 }
@@ -328,8 +347,9 @@ std::optional<uint64_t> bufferBytes(const Buffer &buffer, uint64_t count) {
 std::optional<uint64_t> offsetAt(const Offset &offset, uint64_t tokens, uint64_t seqs,
                                  uint64_t logitRows) {
   std::optional<uint64_t> total = offset.fixed();
-  for (const auto &[perUnit, count] : {std::pair(offset.tokens(), tokens), std::pair(offset.seqs(), seqs),
-                                       std::pair(offset.logit_rows(), logitRows)}) {
+  for (const auto &[perUnit, count] :
+       {std::pair(offset.tokens(), tokens), std::pair(offset.seqs(), seqs),
+        std::pair(offset.logit_rows(), logitRows)}) {
     const auto part = checkedMul(perUnit, count);
     total = part && total ? checkedAdd(*total, *part) : std::nullopt;
   }

@@ -25,13 +25,14 @@ std::optional<uint64_t> offsetAt(const manifest::Offset &offset, uint64_t tokens
 /// What holds afterwards:
 /// - model, programs, sections and their inner vectors, names and symbols are present;
 /// - enumerators are known; token ids of the model lie in [0, vocab);
-/// - sections lie page-aligned within [sizeof(PackageHeader), fileBytes), overlap neither each other
+/// - sections lie page-aligned within [sizeof(PackageHeader), fileBytes), overlap neither each
+/// other
 ///   nor the manifest, and a weights section (at most one) has one hash per chunk;
 /// - weights lie page-aligned within the weights section and have a whole number of elements;
 /// - code names a Code section, at least one feature list (maybe empty), and its architecture;
 /// - in each program: buffers name weights and groups that exist, a weight buffer is fixed and fits
-///   its weight, a cache buffer is whole blocks of its group, an input has its element type; entries
-///   name functions and buffers that exist, grids have tiles > 0 and countable units.
+///   its weight, a cache buffer is whole blocks of its group, an input has its element type;
+///   entries name functions and buffers that exist, grids have tiles > 0 and countable units.
 /// Corrupt: the first fault, as one line that names the table and its index.
 Status checkManifest(const manifest::Manifest &manifest, uint64_t manifestOffset,
                      uint64_t manifestBytes, uint64_t fileBytes);

@@ -90,8 +90,8 @@ Status PackageReader::verify(const PackageOptions &options) {
                    ": the bytes differ from their hash; copy or compile the package again");
   }
   flatbuffers::Verifier::Options limits;
-  limits.max_depth = 16;           // the schema nests four deep
-  limits.max_tables = 1U << 22;    // layers * entries, far above any model
+  limits.max_depth = 16;        // the schema nests four deep
+  limits.max_tables = 1U << 22; // layers * entries, far above any model
   const auto *data = reinterpret_cast<const uint8_t *>(manifestBytes.data());
   flatbuffers::Verifier verifier(data, manifestBytes.size(), limits);
   if (!manifest::VerifyManifestBuffer(verifier)) {
@@ -99,7 +99,8 @@ Status PackageReader::verify(const PackageOptions &options) {
                    ": not a valid manifest; compile the package again");
   }
   const manifest::Manifest *root = manifest::GetManifest(data);
-  if (Status status = checkManifest(*root, header->manifestOffset, header->manifestBytes, bytes.size());
+  if (Status status =
+          checkManifest(*root, header->manifestOffset, header->manifestBytes, bytes.size());
       !status) {
     return {status.code(), "section manifest: " + status.message()};
   }

@@ -53,7 +53,8 @@ public:
   const manifest::Program *program(std::string_view name) const;
 
 private:
-  PackageReader(std::string path, MappedFile file) : path_(std::move(path)), file_(std::move(file)) {}
+  PackageReader(std::string path, MappedFile file)
+      : path_(std::move(path)), file_(std::move(file)) {}
   Status verify(const PackageOptions &options);
 
   std::string path_;

@@ -82,12 +82,15 @@ Status checkWeights(std::span<const std::byte> bytes, const manifest::Section &s
     return Status::ok();
   }
   const uint64_t bad = firstBadChunk(bytes, *section.chunk_hashes(), threads);
-  return bad == kNoChunk ? Status::ok() : differs(section, section.offset() + bad * kWeightChunkBytes);
+  return bad == kNoChunk ? Status::ok()
+                         : differs(section, section.offset() + bad * kWeightChunkBytes);
 }
 
 } // namespace
 
-uint64_t hashBytes(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+uint64_t hashBytes(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
 
 Status checkSectionHashes(std::span<const std::byte> file, const manifest::Manifest &manifest,
                           bool weights, uint32_t threads) {

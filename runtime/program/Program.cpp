@@ -22,8 +22,8 @@ Status beyond(const char *what, uint64_t found, uint64_t limit) {
 Status checkRange(std::span<const int32_t> values, int64_t low, int64_t high, const char *what) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] < low || values[i] >= high) {
-      return invalidArgument(std::string("step: ") + what + " " + std::to_string(values[i]) + " of row " +
-                             number(i) + " is outside [" + std::to_string(low) + ", " +
+      return invalidArgument(std::string("step: ") + what + " " + std::to_string(values[i]) +
+                             " of row " + number(i) + " is outside [" + std::to_string(low) + ", " +
                              std::to_string(high) + ")");
     }
   }
@@ -32,8 +32,9 @@ Status checkRange(std::span<const int32_t> values, int64_t low, int64_t high, co
 
 } // namespace
 
-Result<std::unique_ptr<Program>> Program::create(const PackageReader &package, std::string_view name,
-                                                 Device &device, const ProgramOptions &options) {
+Result<std::unique_ptr<Program>> Program::create(const PackageReader &package,
+                                                 std::string_view name, Device &device,
+                                                 const ProgramOptions &options) {
   const manifest::Program *program = package.program(name);
   if (program == nullptr) {
     return notFound(package.path() + ": no program named " + std::string(name));
@@ -92,11 +93,21 @@ Status Program::allocate(const PackageReader &package, const ProgramOptions &opt
     const manifest::Buffer &buffer = *program_.buffers()->Get(i);
     std::byte *base = nullptr;
     switch (place.region) {
-    case BufferPlace::Region::Inputs: base = inputs_.data(); break;
-    case BufferPlace::Region::Outputs: base = outputs_.data(); break;
-    case BufferPlace::Region::Workspace: base = workspace_.data(); break;
-    case BufferPlace::Region::Weight: base = weights_[buffer.weight()].data(); break;
-    case BufferPlace::Region::Cache: base = pools_[buffer.group()].data(); break;
+    case BufferPlace::Region::Inputs:
+      base = inputs_.data();
+      break;
+    case BufferPlace::Region::Outputs:
+      base = outputs_.data();
+      break;
+    case BufferPlace::Region::Workspace:
+      base = workspace_.data();
+      break;
+    case BufferPlace::Region::Weight:
+      base = weights_[buffer.weight()].data();
+      break;
+    case BufferPlace::Region::Cache:
+      base = pools_[buffer.group()].data();
+      break;
     }
     buffers_.push_back(base == nullptr ? nullptr : base + place.offset);
   }
@@ -152,16 +163,17 @@ Status Program::checkInput(const StepInput &input) const {
   }
   SLUICE_RETURN_IF_ERROR(checkRange(input.tokenIds, 0, facts_.vocab, "token id"));
   SLUICE_RETURN_IF_ERROR(checkRange(input.positions, 0, INT32_MAX, "position"));
-  SLUICE_RETURN_IF_ERROR(
-      checkRange(input.logitRows, 0, static_cast<int64_t>(tokens), "logit row"));
+  SLUICE_RETURN_IF_ERROR(checkRange(input.logitRows, 0, static_cast<int64_t>(tokens), "logit row"));
   for (size_t s = 0; s < seqs; ++s) {
     const int64_t rows = int64_t{input.seqStart[s + 1]} - input.seqStart[s];
     if (rows <= 0 || input.kvLength[s] < rows) {
       return invalidArgument("step: sequence " + number(s) + " has " + std::to_string(rows) +
-                             " rows and a cache of " + std::to_string(input.kvLength[s]) + " tokens");
+                             " rows and a cache of " + std::to_string(input.kvLength[s]) +
+                             " tokens");
     }
     if (static_cast<uint32_t>(input.kvLength[s]) > capacity.maxKv) {
-      return beyond("tokens of one sequence", static_cast<uint64_t>(input.kvLength[s]), capacity.maxKv);
+      return beyond("tokens of one sequence", static_cast<uint64_t>(input.kvLength[s]),
+                    capacity.maxKv);
     }
   }
   return checkTables(input);
@@ -175,14 +187,16 @@ Status Program::checkTables(const StepInput &input) const {
   for (size_t g = 0; g < facts_.groups.size(); ++g) {
     const auto table = input.blockTables[g];
     if (table.size() != seqs * input.maxBlocks) {
-      return invalidArgument("step: block table of group " + number(g) + " has " + number(table.size()) +
-                             " entries, expected " + number(seqs * input.maxBlocks));
+      return invalidArgument("step: block table of group " + number(g) + " has " +
+                             number(table.size()) + " entries, expected " +
+                             number(seqs * input.maxBlocks));
     }
     SLUICE_RETURN_IF_ERROR(checkRange(table, -1, facts_.groups[g].numBlocks, "block"));
     const auto window = static_cast<int64_t>(facts_.groups[g].window);
     for (size_t s = 0; s < seqs; ++s) {
       // The blocks that this step's rows write or see.
-      const int64_t first = int64_t{input.kvLength[s]} - (input.seqStart[s + 1] - input.seqStart[s]);
+      const int64_t first =
+          int64_t{input.kvLength[s]} - (input.seqStart[s + 1] - input.seqStart[s]);
       const int64_t lowest = window == 0 ? 0 : std::max<int64_t>(0, first - window + 1);
       const int64_t begin = lowest / facts_.blockTokens;
       const int64_t last = (int64_t{input.kvLength[s]} - 1) / facts_.blockTokens;
@@ -192,8 +206,8 @@ Status Program::checkTables(const StepInput &input) const {
       const auto row = table.subspan(s * input.maxBlocks, input.maxBlocks);
       for (int64_t b = begin; b <= last; ++b) {
         if (row[static_cast<size_t>(b)] < 0) {
-          return invalidArgument("step: group " + number(g) + ", sequence " + number(s) + ": block " +
-                                 std::to_string(b) + " is needed and not there");
+          return invalidArgument("step: group " + number(g) + ", sequence " + number(s) +
+                                 ": block " + std::to_string(b) + " is needed and not there");
         }
       }
     }
@@ -205,14 +219,27 @@ Status Program::fillInput(manifest::InputKind kind, void *target, const StepInpu
                           uint32_t group) {
   std::span<const int32_t> source;
   switch (kind) {
-  case manifest::InputKind::TokenIds: source = input.tokenIds; break;
-  case manifest::InputKind::Positions: source = input.positions; break;
-  case manifest::InputKind::SeqStart: source = input.seqStart; break;
-  case manifest::InputKind::KvLength: source = input.kvLength; break;
-  case manifest::InputKind::BlockTable: source = input.blockTables[group]; break;
-  case manifest::InputKind::LogitRows: source = input.logitRows; break;
+  case manifest::InputKind::TokenIds:
+    source = input.tokenIds;
+    break;
+  case manifest::InputKind::Positions:
+    source = input.positions;
+    break;
+  case manifest::InputKind::SeqStart:
+    source = input.seqStart;
+    break;
+  case manifest::InputKind::KvLength:
+    source = input.kvLength;
+    break;
+  case manifest::InputKind::BlockTable:
+    source = input.blockTables[group];
+    break;
+  case manifest::InputKind::LogitRows:
+    source = input.logitRows;
+    break;
   }
-  return source.empty() ? Status::ok() : device_.copyToDevice(target, source.data(), source.size_bytes());
+  return source.empty() ? Status::ok()
+                        : device_.copyToDevice(target, source.data(), source.size_bytes());
 }
 
 Status Program::fillInputs(const StepInput &input) {
@@ -246,8 +273,8 @@ UnitCounts Program::stepCounts() const {
 Status Program::run(const StepInput &input) {
   SLUICE_RETURN_IF_ERROR(checkInput(input));
   SLUICE_RETURN_IF_ERROR(fillInputs(input));
-  const uint32_t mode = (input.logitRows.empty() ? 0 : kOutputLogits) |
-                        (input.probes == nullptr ? 0 : kOutputProbes);
+  const uint32_t mode =
+      (input.logitRows.empty() ? 0 : kOutputLogits) | (input.probes == nullptr ? 0 : kOutputProbes);
   const UnitCounts counts = stepCounts();
   for (const Entry &entry : entries_) {
     if (entry.kind == manifest::EntryKind::Probe) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A loaded program: buffers allocated once at a stated capacity, and a walk over the launch list for
-// each step. Fourth room of the runtime, between device and engine.
+// A loaded program: buffers allocated once at a stated capacity, and a walk over the launch list
+// for each step. Fourth room of the runtime, between device and engine.
 #pragma once
 
 #include "runtime/base/Status.h"
@@ -26,8 +26,9 @@ class Program final : public StepRunner {
 public:
   /// Loads the code, allocates all memory. Errors of ProgramPlan::make, Device::loadCode and
   /// Device::allocate; NotFound: no program of this name.
-  static Result<std::unique_ptr<Program>> create(const PackageReader &package, std::string_view name,
-                                                 Device &device, const ProgramOptions &options);
+  static Result<std::unique_ptr<Program>> create(const PackageReader &package,
+                                                 std::string_view name, Device &device,
+                                                 const ProgramOptions &options);
 
   const StepFacts &facts() const override { return facts_; }
   /// Checks all of `input` against the contract in StepRunner.h before anything runs. Allocates
@@ -44,9 +45,9 @@ private:
     uint32_t fewFunction = 0;
     uint32_t fewRows = 0; // 0: no function for few rows
     uint32_t neededFor = 0;
-    uint32_t firstBuffer = 0;          // into addresses_
+    uint32_t firstBuffer = 0; // into addresses_
     const manifest::Buffer *probe = nullptr;
-    std::string_view name;             // of a probe
+    std::string_view name; // of a probe
     uint32_t layer = 0;
   };
 
@@ -74,8 +75,9 @@ private:
   std::vector<void *> addresses_;     // buffers of all entries, one after the other
   std::vector<Entry> entries_;
   sluice_step_counts counts_ = {};
-  std::vector<float> hostLogits_;     // [logit_rows, vocab] f32; empty when the host reads the device's memory
-  std::vector<std::byte> hostProbe_;  // likewise
+  std::vector<float>
+      hostLogits_; // [logit_rows, vocab] f32; empty when the host reads the device's memory
+  std::vector<std::byte> hostProbe_; // likewise
 };
 
 } // namespace sluice

@@ -14,7 +14,9 @@ namespace {
 constexpr uint64_t kAlignment = 64; // of every buffer, KernelAbi.h
 constexpr uint32_t kMaxCapacity = 1U << 30;
 
-uint64_t roundUp(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+uint64_t roundUp(uint64_t value, uint64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 Status fault(const std::string &where, const std::string &what) {
   return corrupt("program, " + where + ": " + what + "; compile the package again");
@@ -26,15 +28,18 @@ Status tooLarge(const std::string &where) {
 
 Status checkCapacity(const StepCapacity &capacity, size_t numGroups,
                      const std::vector<uint32_t> &numBlocks) {
-  for (const uint32_t limit : {capacity.tokens, capacity.seqs, capacity.logitRows, capacity.maxKv}) {
+  for (const uint32_t limit :
+       {capacity.tokens, capacity.seqs, capacity.logitRows, capacity.maxKv}) {
     if (limit == 0 || limit > kMaxCapacity) {
       return invalidArgument("a step's capacity of " + std::to_string(limit) + " is outside [1, " +
                              std::to_string(kMaxCapacity) + "]");
     }
   }
-  if (numBlocks.size() != numGroups || std::find(numBlocks.begin(), numBlocks.end(), 0U) != numBlocks.end()) {
-    return invalidArgument("the model has " + std::to_string(numGroups) + " cache groups; pools of " +
-                           std::to_string(numBlocks.size()) + " were given, or an empty one");
+  if (numBlocks.size() != numGroups ||
+      std::find(numBlocks.begin(), numBlocks.end(), 0U) != numBlocks.end()) {
+    return invalidArgument("the model has " + std::to_string(numGroups) +
+                           " cache groups; pools of " + std::to_string(numBlocks.size()) +
+                           " were given, or an empty one");
   }
   return Status::ok();
 }
@@ -44,11 +49,16 @@ uint64_t inputNeed(manifest::InputKind kind, const UnitCounts &counts) {
   constexpr uint64_t kBytes = sizeof(int32_t);
   switch (kind) {
   case manifest::InputKind::TokenIds:
-  case manifest::InputKind::Positions: return counts.tokens * kBytes;
-  case manifest::InputKind::SeqStart: return (counts.seqs + 1) * kBytes;
-  case manifest::InputKind::KvLength: return counts.seqs * kBytes;
-  case manifest::InputKind::BlockTable: return counts.table * kBytes;
-  case manifest::InputKind::LogitRows: return counts.logitRows * kBytes;
+  case manifest::InputKind::Positions:
+    return counts.tokens * kBytes;
+  case manifest::InputKind::SeqStart:
+    return (counts.seqs + 1) * kBytes;
+  case manifest::InputKind::KvLength:
+    return counts.seqs * kBytes;
+  case manifest::InputKind::BlockTable:
+    return counts.table * kBytes;
+  case manifest::InputKind::LogitRows:
+    return counts.logitRows * kBytes;
   }
   return UINT64_MAX;
 }
@@ -57,7 +67,8 @@ uint64_t inputNeed(manifest::InputKind kind, const UnitCounts &counts) {
 bool append(uint64_t &regionBytes, BufferPlace &place) {
   place.offset = regionBytes;
   const auto padded = checkedAdd(place.bytes, kAlignment - 1);
-  const auto total = padded ? checkedAdd(regionBytes, *padded / kAlignment * kAlignment) : std::nullopt;
+  const auto total =
+      padded ? checkedAdd(regionBytes, *padded / kAlignment * kAlignment) : std::nullopt;
   if (!total) {
     return false;
   }
@@ -104,9 +115,13 @@ Status placeBuffer(const manifest::Buffer &buffer, const std::string &where, Pro
   case manifest::BufferKind::Output:
     place.region = BufferPlace::Region::Outputs;
     return append(plan.outputBytes, place) ? Status::ok() : tooLarge(where);
-  case manifest::BufferKind::Weight: place.region = BufferPlace::Region::Weight; return Status::ok();
-  case manifest::BufferKind::Workspace: return placeWorkspace(buffer, where, plan, place);
-  case manifest::BufferKind::Cache: break;
+  case manifest::BufferKind::Weight:
+    place.region = BufferPlace::Region::Weight;
+    return Status::ok();
+  case manifest::BufferKind::Workspace:
+    return placeWorkspace(buffer, where, plan, place);
+  case manifest::BufferKind::Cache:
+    break;
   }
   return Status::ok();
 }
@@ -135,7 +150,8 @@ Result<uint32_t> findLogits(const manifest::Program &program, uint32_t vocab) {
     }
     if (buffer.unit() != manifest::Unit::LogitRows || buffer.per_unit() != vocab ||
         buffer.fixed() != 0 || buffer.element() != manifest::ElementType::F32) {
-      return fault("buffer " + std::to_string(i), "logits are not [logit_rows, " + std::to_string(vocab) + "] f32");
+      return fault("buffer " + std::to_string(i),
+                   "logits are not [logit_rows, " + std::to_string(vocab) + "] f32");
     }
     return i;
   }
@@ -146,12 +162,18 @@ Result<uint32_t> findLogits(const manifest::Program &program, uint32_t vocab) {
 
 uint64_t UnitCounts::of(manifest::Unit unit) const {
   switch (unit) {
-  case manifest::Unit::Fixed: return 0; // per_unit counts nothing
-  case manifest::Unit::Tokens: return tokens;
-  case manifest::Unit::Seqs: return seqs;
-  case manifest::Unit::LogitRows: return logitRows;
-  case manifest::Unit::Table: return table;
-  case manifest::Unit::Blocks: return blocks;
+  case manifest::Unit::Fixed:
+    return 0; // per_unit counts nothing
+  case manifest::Unit::Tokens:
+    return tokens;
+  case manifest::Unit::Seqs:
+    return seqs;
+  case manifest::Unit::LogitRows:
+    return logitRows;
+  case manifest::Unit::Table:
+    return table;
+  case manifest::Unit::Blocks:
+    return blocks;
   }
   return 0;
 }
@@ -192,16 +214,16 @@ Result<ProgramPlan> ProgramPlan::make(const manifest::Program &program, uint32_t
     }
     plan.poolBytes.push_back(*bytes);
   }
-  const auto workspace = offsetAt(*program.workspace(), plan.counts.tokens, plan.counts.seqs,
-                                  plan.counts.logitRows);
+  const auto workspace =
+      offsetAt(*program.workspace(), plan.counts.tokens, plan.counts.seqs, plan.counts.logitRows);
   if (!workspace) {
     return tooLarge("workspace");
   }
   plan.workspaceBytes = *workspace;
   plan.buffers.resize(program.buffers()->size());
   for (uint32_t i = 0; i < program.buffers()->size(); ++i) {
-    SLUICE_RETURN_IF_ERROR(placeBuffer(*program.buffers()->Get(i), "buffer " + std::to_string(i), plan,
-                                       plan.buffers[i]));
+    SLUICE_RETURN_IF_ERROR(placeBuffer(*program.buffers()->Get(i), "buffer " + std::to_string(i),
+                                       plan, plan.buffers[i]));
   }
   SLUICE_RETURN_IF_ERROR(checkEntries(program, plan.counts));
   const auto logits = findLogits(program, vocab);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Sizes and places of a program's buffers at a stated capacity: pure arithmetic on the manifest, done
-// once before Program allocates. Everything is checked here, so that a step computes without looking.
+// Sizes and places of a program's buffers at a stated capacity: pure arithmetic on the manifest,
+// done once before Program allocates. Everything is checked here, so that a step computes without
+// looking.
 #pragma once
 
 #include "runtime/base/Status.h"
@@ -33,9 +34,9 @@ struct BufferPlace {
 };
 
 struct ProgramPlan {
-  StepCapacity capacity;  ///< the caller's limits
-  UnitCounts counts;      ///< the memory's: capacity rounded up, without blocks
-  uint32_t maxBlocks = 0; ///< block table entries per sequence at capacity
+  StepCapacity capacity;            ///< the caller's limits
+  UnitCounts counts;                ///< the memory's: capacity rounded up, without blocks
+  uint32_t maxBlocks = 0;           ///< block table entries per sequence at capacity
   std::vector<BufferPlace> buffers; ///< as manifest buffers
   uint64_t inputBytes = 0;
   uint64_t outputBytes = 0;
@@ -43,10 +44,10 @@ struct ProgramPlan {
   std::vector<uint64_t> poolBytes; ///< per cache group
   uint32_t logitsBuffer = 0;       ///< index of the output "logits"
 
-  /// InvalidArgument: a capacity is 0 or beyond 2^30, or numBlocks has not one number > 0 per group;
-  /// OutOfMemory: a size overflows at this capacity; Corrupt: the manifest contradicts the step's
-  /// contract (an input is too small, a buffer lies outside the workspace or is not aligned to 64,
-  /// no logits [logit_rows, vocab] f32, a kind of entry this runtime does not know).
+  /// InvalidArgument: a capacity is 0 or beyond 2^30, or numBlocks has not one number > 0 per
+  /// group; OutOfMemory: a size overflows at this capacity; Corrupt: the manifest contradicts the
+  /// step's contract (an input is too small, a buffer lies outside the workspace or is not aligned
+  /// to 64, no logits [logit_rows, vocab] f32, a kind of entry this runtime does not know).
   static Result<ProgramPlan> make(const manifest::Program &program, uint32_t vocab,
                                   const StepCapacity &capacity,
                                   const std::vector<uint32_t> &numBlocks);

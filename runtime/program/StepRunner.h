@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The step as the engine sees it (design.md 4): what goes in, what comes out, and the interface that
-// runs one. Program is the real one; tests of the engine put a recording one in its place.
+// The step as the engine sees it (design.md 4): what goes in, what comes out, and the interface
+// that runs one. Program is the real one; tests of the engine put a recording one in its place.
 #pragma once
 
 #include "runtime/base/Status.h"
@@ -38,11 +38,11 @@ struct StepFacts {
 
 /// A buffer as it stands between two launches; valid during the call only.
 struct ProbeView {
-  std::string_view name;   ///< "router_ids", "router_weights", "layer_output"
-  uint32_t layer = 0;      ///< of the model
-  bool isInteger = false;  ///< i32, else f32
-  uint64_t rows = 0;       ///< rows of the step
-  uint64_t rowWidth = 0;   ///< elements per row
+  std::string_view name;      ///< "router_ids", "router_weights", "layer_output"
+  uint32_t layer = 0;         ///< of the model
+  bool isInteger = false;     ///< i32, else f32
+  uint64_t rows = 0;          ///< rows of the step
+  uint64_t rowWidth = 0;      ///< elements per row
   const void *data = nullptr; ///< [rows, rowWidth] i32 or f32, row-major
 };
 using ProbeSink = std::function<void(const ProbeView &)>;
@@ -56,7 +56,7 @@ struct StepInput {
   std::span<const int32_t> kvLength;  ///< [seqs], after this step
   /// [groups][seqs * maxBlocks]: block numbers of the group's pool, -1 = dropped or not there yet.
   std::span<const std::span<const int32_t>> blockTables;
-  uint32_t maxBlocks = 0;             ///< row length of each table, >= ceil(max kvLength / blockTokens)
+  uint32_t maxBlocks = 0; ///< row length of each table, >= ceil(max kvLength / blockTokens)
   std::span<const int32_t> logitRows; ///< [logitRows], rows in [0, tokens); may be empty
   const ProbeSink *probes = nullptr;  ///< null = no probes
 };

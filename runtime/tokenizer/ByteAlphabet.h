@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-/// GPT-2's table (openai/gpt-2 src/encoder.py, bytes_to_unicode): printable Latin-1 bytes stand for
+/// The table of OpenAI's encoder.py (bytes_to_unicode): printable Latin-1 bytes stand for
 /// themselves, the other 68 bytes, in order, for U+0100, U+0101, ...
 class ByteAlphabet {
 public:

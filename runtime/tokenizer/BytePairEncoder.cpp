@@ -156,6 +156,7 @@ Status BytePairEncoder::readMerges(const JsonView &merges) {
   return Status::ok();
 }
 
+/// One rule: both halves and the whole must be in the vocabulary.
 Status BytePairEncoder::addMerge(const JsonView &view, uint32_t rank) {
   std::string left;
   std::string right;
@@ -201,6 +202,8 @@ const BytePairEncoder::Rule *BytePairEncoder::ruleOf(int32_t left, int32_t right
   return it == rules_.end() ? nullptr : &it->second;
 }
 
+/// One symbol per byte; a byte without token is the unknown token, runs of them one symbol with
+/// fuse_unk.
 Status BytePairEncoder::splitIntoBytes(std::string_view piece,
                                        std::vector<Scratch::Symbol> &symbols) const {
   symbols.clear();
@@ -227,6 +230,8 @@ Status BytePairEncoder::splitIntoBytes(std::string_view piece,
   return Status::ok();
 }
 
+/// Merges until no rule applies. Entries of the heap may be out of date; they are checked when they
+/// come up.
 void BytePairEncoder::mergeAll(Scratch &scratch) const {
   auto &symbols = scratch.symbols;
   auto &queue = scratch.queue;

@@ -71,6 +71,7 @@ private:
                        " is not supported; rewrite the expression without it");
   }
 
+  /// An opening parenthesis: groups, look-around and case switches that mean the same in both.
   Status group() {
     constexpr std::array<std::string_view, 8> kKnown = {"(?:",  "(?=",  "(?!",  "(?>",
                                                         "(?<=", "(?<!", "(?i:", "(?-i:"};
@@ -121,6 +122,7 @@ private:
     return Status::ok();
   }
 
+  /// A backslash outside of a class.
   Status escape() {
     const std::string_view whole = in_.substr(at_, 2);
     if (whole.size() < 2) {
@@ -219,6 +221,7 @@ private:
     return emit(in_.substr(at_, 2));
   }
 
+  /// \xHH is a byte in Oniguruma, so only below 80; \x{H...} is a character in both.
   Status hexadecimal() {
     size_t end = at_ + 2;
     const bool braces = end < in_.size() && in_[end] == '{';
@@ -262,6 +265,7 @@ private:
     return Status::ok();
   }
 
+  /// [...]: no nested sets; a hyphen next to a set such as \s is a literal.
   Status charClass() {
     out_ += in_[at_++];
     if (at_ < in_.size() && in_[at_] == '^') {
@@ -303,6 +307,7 @@ private:
     return invalidArgument("regex has a character class without ]");
   }
 
+  /// One member of a class at at_; `members` when it is a set.
   Status classMember(char c, char next, const std::optional<std::string> &members) {
     if (c != '\\') {
       out_ += c;

@@ -11,7 +11,7 @@ namespace sluice {
 namespace {
 
 constexpr int kMaxDepth = 8;
-/// ByteLevel with use_regex: the expression of GPT-2 (openai/gpt-2 src/encoder.py).
+/// ByteLevel with use_regex: the expression of OpenAI's encoder.py.
 constexpr std::string_view kByteLevelRegex =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 

@@ -83,6 +83,7 @@ Value TemplateEvaluator::evaluateNode(const TemplateNode &expression) {
   }
 }
 
+/// From the innermost scope outwards; Undefined when there is no such variable.
 Value TemplateEvaluator::evaluateName(const TemplateNode &expression) {
   for (const TemplateScope *scope = scope_; scope; scope = scope->outer) {
     runtime_.spend(scope->variables.size() / 16);
@@ -146,6 +147,7 @@ Value TemplateEvaluator::evaluateUnary(const TemplateNode &expression) {
   return binaryOperation(runtime_, sign, Value::ofInt(0), operand);
 }
 
+/// ~: everything as text.
 Value TemplateEvaluator::evaluateConcat(const TemplateNode &expression) {
   std::string text;
   for (int32_t child : expression.children) {
@@ -169,6 +171,7 @@ Value TemplateEvaluator::evaluateLogic(const TemplateNode &expression) {
   return decides ? left : evaluate(expression.children[1]);
 }
 
+/// a < b <= c holds when every pair does; stops at the first that doesn't.
 Value TemplateEvaluator::evaluateCompare(const TemplateNode &expression) {
   Value left = evaluate(expression.children[0]);
   for (size_t i = 0; i < expression.names.size(); ++i) {
@@ -223,6 +226,7 @@ Value TemplateEvaluator::evaluateBlockFilter(int32_t filter, const Value &text) 
   return evaluateFilter(node(filter), evaluateBlockFilter(node(filter).children[0], text));
 }
 
+/// children[1 ...]: positional ones, then the named ones.
 TemplateArguments TemplateEvaluator::evaluateArguments(const TemplateNode &expression) {
   TemplateArguments arguments;
   const size_t numNamed = expression.names.size();
@@ -238,6 +242,8 @@ TemplateArguments TemplateEvaluator::evaluateArguments(const TemplateNode &expre
   return arguments;
 }
 
+/// object.name(...) is a method of a text, list or dict, or what a namespace or dict holds under
+/// that name; else the callee is an expression like any other.
 Value TemplateEvaluator::evaluateCall(const TemplateNode &expression) {
   const TemplateNode &callee = node(expression.children[0]);
   if (callee.kind == NodeKind::Attribute) {
@@ -317,6 +323,7 @@ Value TemplateEvaluator::callFunction(TemplateFunction function,
   return space;
 }
 
+/// Python's range(), as a list.
 Value TemplateEvaluator::callRange(const TemplateArguments &arguments) {
   const auto &given = arguments.positional;
   const bool integers =
@@ -344,6 +351,7 @@ Value TemplateEvaluator::callRange(const TemplateArguments &arguments) {
   return runtime_.makeList(std::move(items));
 }
 
+/// The macro's body runs in a scope inside of the one where it was defined, not of the caller's.
 Value TemplateEvaluator::callMacro(const MacroValue &macro, const TemplateArguments &arguments) {
   const TemplateNode &definition = *macro.node;
   std::vector<std::string_view> names;

@@ -24,6 +24,7 @@ TemplateEvaluator::TemplateEvaluator(const TemplateTree &tree, TemplateRuntime &
   scope_ = openScope(scope_); // templates may set variables of these names
 }
 
+/// Sets a variable of the innermost scope; outer ones of the same name stay.
 void TemplateEvaluator::define(std::string_view name, const Value &value) {
   runtime_.spend(scope_->variables.size() / 16);
   for (auto &[known, old] : scope_->variables) {
@@ -47,6 +48,7 @@ TemplateScope *TemplateEvaluator::openScope(TemplateScope *outer) {
   return &scopes_.emplace_back(TemplateScope{outer, {}});
 }
 
+/// Appends to the output or to the block that is captured, within limits.
 void TemplateEvaluator::write(std::string_view text) {
   if (out_ != &output_) {
     if (!runtime_.reserve(text.size())) { // a captured block is memory
@@ -182,6 +184,8 @@ bool TemplateEvaluator::filterItems(const TemplateNode &statement,
   return !runtime_.failed();
 }
 
+/// The body once per item; `else` when there was no item (also when the filter left none), not
+/// after break.
 TemplateEvaluator::Flow TemplateEvaluator::executeFor(const TemplateNode &statement) {
   const auto &children = statement.children;
   const Value iterable = evaluate(children[1]);
@@ -249,6 +253,7 @@ void TemplateEvaluator::executeMacro(const TemplateNode &statement) {
   define(*statement.name, value);
 }
 
+/// To a name, a namespace's attribute, or several names.
 void TemplateEvaluator::assign(const TemplateNode &target, const Value &value) {
   if (target.kind == NodeKind::Name) {
     define(*target.name, value);

@@ -41,6 +41,7 @@ int32_t TemplateParser::parseTuple(bool withConditional, bool inParentheses,
   return add(std::move(tuple));
 }
 
+/// A if CONDITION else B; without else Undefined.
 int32_t TemplateParser::parseConditional() {
   const ParseDepth level(*this);
   const uint32_t line = current().line;
@@ -80,6 +81,7 @@ int32_t TemplateParser::parseNot() {
   return parseCompare();
 }
 
+/// Comparisons chain: a < b < c.
 int32_t TemplateParser::parseCompare() {
   TemplateNode node;
   node.kind = NodeKind::Compare;
@@ -128,6 +130,7 @@ int32_t TemplateParser::parseSum() {
   return parseLeftAssociative({"+", "-"}, &TemplateParser::parseConcat);
 }
 
+/// ~ binds tighter than + and looser than *.
 int32_t TemplateParser::parseConcat() {
   TemplateNode node;
   node.kind = NodeKind::Concat;
@@ -143,6 +146,7 @@ int32_t TemplateParser::parseProduct() {
   return parseLeftAssociative({"*", "/", "//", "%"}, &TemplateParser::parsePower);
 }
 
+/// ** is left-associative in Jinja, unlike Python, and binds looser than a sign.
 int32_t TemplateParser::parsePower() {
   const uint32_t line = current().line;
   int32_t left = parseUnary(true);
@@ -152,6 +156,7 @@ int32_t TemplateParser::parsePower() {
   return left;
 }
 
+/// A sign binds tighter than a filter: -1|abs is (-1)|abs.
 int32_t TemplateParser::parseUnary(bool withFilter) {
   const ParseDepth level(*this);
   const uint32_t line = current().line;
@@ -290,6 +295,7 @@ int32_t TemplateParser::parseDict() {
   return add(std::move(node));
 }
 
+/// .name, [index] and (arguments) behind an expression.
 int32_t TemplateParser::parsePostfix(int32_t node) {
   while (!failed()) {
     if (current().isOperator(".") || current().isOperator("[")) {

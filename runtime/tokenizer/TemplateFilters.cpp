@@ -96,6 +96,7 @@ std::optional<int64_t> parseInteger(TemplateRuntime &runtime, std::string_view t
   return whole ? std::optional(value) : std::nullopt;
 }
 
+/// Python's float(text), decimal forms only. Nothing when it is none.
 std::optional<double> parseFloat(std::string_view text) {
   text = stripped(text, std::nullopt, true, true);
   if (!text.empty() && text[0] == '+') {
@@ -114,6 +115,8 @@ Value floatToInt(TemplateRuntime &runtime, double value) {
   return Value::ofInt(static_cast<int64_t>(value));
 }
 
+/// jinja2's do_int: int(text), else int(float(text)), else the default; never an error for a bad
+/// text.
 Value toInt(TemplateRuntime &runtime, const Value &input, const TemplateArguments &arguments) {
   constexpr std::array<std::string_view, 2> kNames = {"default", "base"};
   std::array<Value, 2> a = {Value::ofInt(0), Value::ofInt(10)};
@@ -140,6 +143,7 @@ Value toInt(TemplateRuntime &runtime, const Value &input, const TemplateArgument
   return real && std::isfinite(*real) ? floatToInt(runtime, *real) : a[0];
 }
 
+/// jinja2's do_float: the default where float() would raise.
 Value toFloat(TemplateRuntime &runtime, const Value &input, const TemplateArguments &arguments) {
   constexpr std::array<std::string_view, 1> kNames = {"default"};
   std::array<Value, 1> a = {Value::ofFloat(0)};
@@ -163,6 +167,7 @@ Value absolute(TemplateRuntime &runtime, const Value &input) {
              : runtime.fail(std::string("'abs' takes a number, found ") + kindName(input.kind));
 }
 
+/// jinja2's do_round: always a float.
 Value rounded(TemplateRuntime &runtime, const Value &input, const TemplateArguments &arguments) {
   constexpr std::array<std::string_view, 2> kNames = {"precision", "method"};
   std::array<Value, 2> a = {Value::ofInt(0), Value()};
@@ -238,6 +243,7 @@ Value indented(TemplateRuntime &runtime, const std::string &text,
   }
 }
 
+/// jinja2's do_join: every item as text, maybe an attribute of it.
 Value joined(TemplateRuntime &runtime, const Value &input, const TemplateArguments &arguments) {
   constexpr std::array<std::string_view, 2> kNames = {"d", "attribute"};
   std::array<Value, 2> a;
@@ -265,6 +271,7 @@ Value joined(TemplateRuntime &runtime, const Value &input, const TemplateArgumen
   return runtime.makeText(std::move(out));
 }
 
+/// The `tojson` of transformers, not of jinja2: plain json.dumps, nothing escaped for HTML.
 Value toJson(TemplateRuntime &runtime, const Value &input, const TemplateArguments &arguments) {
   constexpr std::array<std::string_view, 2> kNames = {"ensure_ascii", "indent"};
   std::array<Value, 2> a = {Value::ofBool(false), Value::none()};
@@ -283,6 +290,7 @@ Value toJson(TemplateRuntime &runtime, const Value &input, const TemplateArgumen
   return runtime.makeText(jsonOf(runtime, input, indent));
 }
 
+/// The filters whose input is turned into text first.
 Value textFilter(TemplateRuntime &runtime, std::string_view name, const std::string &text,
                  const TemplateArguments &arguments) {
   if (name == "trim") {
@@ -314,6 +322,7 @@ Value textFilter(TemplateRuntime &runtime, std::string_view name, const std::str
   return runtime.makeText(text); // string, safe (nothing is escaped here)
 }
 
+/// jinja2's do_default.
 Value withDefault(TemplateRuntime &runtime, const Value &input,
                   const TemplateArguments &arguments) {
   constexpr std::array<std::string_view, 2> kNames = {"default_value", "boolean"};

@@ -133,6 +133,7 @@ private:
     advance(tag - at_);
   }
 
+  /// Behind "{#".
   Status comment() {
     const uint32_t start = line_;
     const size_t end = text_.find("#}", at_);
@@ -172,6 +173,7 @@ private:
     return text_.compare(i, 2, "%}") == 0 ? std::optional(i + 2 - at_) : std::nullopt;
   }
 
+  /// Behind "{%" of a raw block whose opening tag has `opening` more bytes.
   Status raw(size_t opening) {
     const uint32_t start = line_;
     advance(opening);
@@ -223,6 +225,7 @@ private:
     return failAt(start, std::string("a tag is not closed by ") + std::string(close));
   }
 
+  /// One name, number, text or sign.
   Status word(char c, std::string &open) {
     if (isNameStart(c)) {
       size_t end = at_;
@@ -242,6 +245,7 @@ private:
     return operatorSign(c, open);
   }
 
+  /// Signs; `open` holds the closing bracket of each bracket that is open.
   Status operatorSign(char c, std::string &open) {
     constexpr std::array<std::string_view, 6> kLong = {"//", "**", "==", "!=", ">=", "<="};
     constexpr std::string_view kShort = "+-/*%~[](){}><=.:|,;";
@@ -312,6 +316,7 @@ private:
     return Status::ok();
   }
 
+  /// A string literal.
   Status text(char quote) {
     size_t end = at_ + 1;
     while (end < text_.size() && text_[end] != quote) {
@@ -359,6 +364,7 @@ private:
     return Status::ok();
   }
 
+  /// \xHH, \uHHHH, \UHHHHHHHH at `i`.
   Status codePoint(size_t &i, size_t end, size_t digits, std::string &out) const {
     uint64_t code = 0;
     for (size_t k = 0; k < digits; ++k) {

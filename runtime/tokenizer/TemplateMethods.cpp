@@ -45,11 +45,13 @@ bool allCharacters(std::string_view text, bool (*test)(char32_t)) {
   return !text.empty();
 }
 
+/// The general categories L*.
 bool isLetter(char32_t code) {
   const utf8proc_category_t category = utf8proc_category(static_cast<utf8proc_int32_t>(code));
   return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
 }
 
+/// split and rsplit; without separator runs of white space separate, and none stands at the ends.
 Value splitText(TemplateRuntime &runtime, const std::string &text, std::string_view name,
                 const TemplateArguments &arguments) {
   constexpr std::array<std::string_view, 2> kNames = {"sep", "maxsplit"};
@@ -98,6 +100,7 @@ Value splitText(TemplateRuntime &runtime, const std::string &text, std::string_v
   return runtime.makeList(std::move(parts));
 }
 
+/// The line breaks of str.splitlines().
 Value splitLines(TemplateRuntime &runtime, const std::string &text) {
   std::vector<Value> lines;
   for (size_t start = 0; start < text.size() && runtime.spend(1);) {
@@ -121,6 +124,7 @@ Value splitLines(TemplateRuntime &runtime, const std::string &text) {
   return runtime.makeList(std::move(lines));
 }
 
+/// str.replace(old, new, count), also for an empty `old`.
 Value replaceText(TemplateRuntime &runtime, const std::string &text,
                   const TemplateArguments &arguments) {
   constexpr std::array<std::string_view, 3> kNames = {"old", "new", "count"};
@@ -305,6 +309,7 @@ Value callTextMethod(TemplateRuntime &runtime, const Value &object, std::string_
   return notSupported(runtime, ValueKind::String, name);
 }
 
+/// index, count, copy; the others would change the list.
 Value callListMethod(TemplateRuntime &runtime, const Value &object, std::string_view name,
                      const TemplateArguments &arguments) {
   const std::vector<Value> &items = object.list->items;
@@ -331,6 +336,7 @@ Value callListMethod(TemplateRuntime &runtime, const Value &object, std::string_
   return notSupported(runtime, object.kind, name);
 }
 
+/// get, items, keys, values, copy; the others would change the dict. Views are lists here.
 Value callDictMethod(TemplateRuntime &runtime, const Value &object, std::string_view name,
                      const TemplateArguments &arguments) {
   const auto &entries = object.dict->entries;

@@ -13,6 +13,7 @@ namespace sluice {
 
 namespace {
 
+/// The error for operands that don't fit; an undefined name is named.
 Value badOperands(TemplateRuntime &runtime, std::string_view sign, const Value &a, const Value &b) {
   for (const Value *v : {&a, &b}) {
     if (v->isUndefined()) {
@@ -26,6 +27,7 @@ Value badOperands(TemplateRuntime &runtime, std::string_view sign, const Value &
 
 bool isSequence(const Value &v) { return v.is(ValueKind::List) || v.is(ValueKind::Tuple); }
 
+/// a + b of texts, lists and tuples.
 Value addValues(TemplateRuntime &runtime, const Value &a, const Value &b) {
   if (a.isText() && b.isText()) {
     if (!runtime.reserve(0) || a.text->size() + b.text->size() > runtime.limits().memoryBytes) {
@@ -64,6 +66,7 @@ Value repeat(TemplateRuntime &runtime, const Value &what, int64_t count) {
 
 Value overflow(TemplateRuntime &runtime) { return runtime.fail("an integer does not fit 64 bits"); }
 
+/// base ** exponent; a negative exponent gives a float, as in Python.
 Value integerPower(TemplateRuntime &runtime, int64_t base, int64_t exponent) {
   if (exponent < 0) {
     return base == 0
@@ -83,6 +86,7 @@ Value integerPower(TemplateRuntime &runtime, int64_t base, int64_t exponent) {
   return Value::ofInt(result);
 }
 
+/// Python's integer arithmetic, but an error where the result does not fit 64 bits.
 Value integerOperation(TemplateRuntime &runtime, std::string_view sign, int64_t a, int64_t b) {
   int64_t result = 0;
   if (sign == "+") {
@@ -116,6 +120,7 @@ Value integerOperation(TemplateRuntime &runtime, std::string_view sign, int64_t 
   return Value::ofInt(sign == "//" ? a / b - (down ? 1 : 0) : remainder + (down ? b : 0));
 }
 
+/// Python's float arithmetic: the remainder has the divisor's sign, x / 0 is an error.
 Value floatOperation(TemplateRuntime &runtime, std::string_view sign, double a, double b) {
   if (sign == "+") {
     return Value::ofFloat(a + b);
@@ -211,6 +216,7 @@ Value undefinedObject(TemplateRuntime &runtime, const Value &object) {
                       " is undefined");
 }
 
+/// jinja2's LoopContext.
 Value loopAttribute(TemplateRuntime &runtime, const LoopValue &loop, const std::string &name) {
   const auto number = [](size_t n) { return Value::ofInt(static_cast<int64_t>(n)); };
   const size_t length = loop.items->size();

@@ -19,6 +19,7 @@ Result<TemplateTree> TemplateParser::run() {
   return std::move(tree_);
 }
 
+/// The first error counts; after it the parser only sees the end of the template.
 int32_t TemplateParser::failWith(Code code, std::string_view message) {
   if (status_) {
     status_ = Status(code, "line " + std::to_string(current().line) + ": " + std::string(message));
@@ -93,6 +94,7 @@ const std::string *TemplateParser::intern(std::string text) {
   return &tree_.texts.emplace_back(std::move(text));
 }
 
+/// Appends a node and computes its height; a null child of an earlier error is never read.
 int32_t TemplateParser::add(TemplateNode node) {
   if (failed()) {
     return kNoNode;
@@ -212,6 +214,7 @@ bool TemplateParser::endBlock(std::string_view name) {
   return expectBlockEnd();
 }
 
+/// Behind {% if: conditions and bodies up to {% endif %}.
 int32_t TemplateParser::parseIf() {
   TemplateNode node;
   node.kind = NodeKind::If;
@@ -242,6 +245,7 @@ int32_t TemplateParser::parseIf() {
   return add(std::move(node));
 }
 
+/// {% for TARGET in ITEMS [if FILTER] %}, {% else %}.
 int32_t TemplateParser::parseFor() {
   const uint32_t line = current().line;
   next(); // for
@@ -311,6 +315,7 @@ int32_t TemplateParser::parseTarget(bool allowAttribute) {
   return isTuple ? add(std::move(tuple)) : tuple.children.front();
 }
 
+/// {% set TARGET = VALUE %}, or {% set TARGET [| FILTER] %} ... {% endset %}.
 int32_t TemplateParser::parseSet() {
   const uint32_t line = current().line;
   next(); // set
@@ -329,6 +334,7 @@ int32_t TemplateParser::parseSet() {
   return make(NodeKind::SetBlock, {target, body, filter}, line);
 }
 
+/// {% macro NAME(a, b=DEFAULT) %}.
 int32_t TemplateParser::parseMacro() {
   TemplateNode node;
   node.kind = NodeKind::Macro;
@@ -386,6 +392,7 @@ int32_t TemplateParser::parseFilterBlock() {
   return make(NodeKind::FilterBlock, {body, filter}, line);
 }
 
+/// {% with a = 1, b = 2 %}.
 int32_t TemplateParser::parseWith() {
   TemplateNode node;
   node.kind = NodeKind::With;

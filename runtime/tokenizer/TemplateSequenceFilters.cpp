@@ -53,6 +53,7 @@ struct Keyed {
   Value item;
 };
 
+/// The items with what they are ordered by; shorter after an error.
 std::vector<Keyed> withKeys(TemplateRuntime &runtime, const std::vector<Value> &items,
                             const Value &attribute, bool caseSensitive) {
   std::vector<Keyed> keyed;
@@ -96,6 +97,7 @@ std::vector<Value> itemsOf(const std::vector<Keyed> &keyed) {
   return items;
 }
 
+/// jinja2's do_sort: a list, stable also in reverse.
 Value sorted(TemplateRuntime &runtime, const std::vector<Value> &items,
              const TemplateArguments &arguments) {
   constexpr std::array<std::string_view, 3> kNames = {"reverse", "case_sensitive", "attribute"};
@@ -108,6 +110,7 @@ Value sorted(TemplateRuntime &runtime, const std::vector<Value> &items,
   return runtime.makeList(itemsOf(keyed));
 }
 
+/// jinja2's do_dictsort: a list of (key, value).
 Value dictSorted(TemplateRuntime &runtime, const Value &input, const TemplateArguments &arguments) {
   constexpr std::array<std::string_view, 3> kNames = {"case_sensitive", "by", "reverse"};
   std::array<Value, 3> a;
@@ -128,6 +131,7 @@ Value dictSorted(TemplateRuntime &runtime, const Value &input, const TemplateArg
   return runtime.makeList(itemsOf(keyed));
 }
 
+/// min and max: the first of equal items; Undefined of nothing.
 Value extreme(TemplateRuntime &runtime, std::string_view name, const std::vector<Value> &items,
               const TemplateArguments &arguments) {
   constexpr std::array<std::string_view, 2> kNames = {"case_sensitive", "attribute"};
@@ -149,6 +153,7 @@ Value extreme(TemplateRuntime &runtime, std::string_view name, const std::vector
   return best->item;
 }
 
+/// The first of each group of equal items. Quadratic, hence paid for by steps in valuesEqual.
 Value unique(TemplateRuntime &runtime, const std::vector<Value> &items,
              const TemplateArguments &arguments) {
   constexpr std::array<std::string_view, 2> kNames = {"case_sensitive", "attribute"};
@@ -171,6 +176,7 @@ Value unique(TemplateRuntime &runtime, const std::vector<Value> &items,
   return runtime.makeList(itemsOf(kept), ValueKind::Lazy);
 }
 
+/// sum(attribute, start) with the + of templates.
 Value total(TemplateRuntime &runtime, const std::vector<Value> &items,
             const TemplateArguments &arguments) {
   constexpr std::array<std::string_view, 2> kNames = {"attribute", "start"};
@@ -257,6 +263,7 @@ Value mapped(TemplateRuntime &runtime, const std::vector<Value> &items,
   return runtime.makeList(std::move(out), ValueKind::Lazy);
 }
 
+/// jinja2's do_items: Undefined has none.
 Value pairsOf(TemplateRuntime &runtime, const Value &input) {
   std::vector<Value> pairs;
   if (!input.is(ValueKind::Dict) && !input.isUndefined()) {

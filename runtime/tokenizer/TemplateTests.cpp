@@ -71,6 +71,7 @@ bool caseTest(TemplateRuntime &runtime, const Value &v, LetterCase to) {
   return changeCase(runtime, text, to) == text && changeCase(runtime, text, other) != text;
 }
 
+/// odd, even, divisibleby.
 bool numberTest(TemplateRuntime &runtime, std::string_view name, const Value &v, const Value &by) {
   const Value divisor = name == "divisibleby" ? by : Value::ofInt(2);
   const Value rest = binaryOperation(runtime, "%", v, divisor);
@@ -78,6 +79,7 @@ bool numberTest(TemplateRuntime &runtime, std::string_view name, const Value &v,
   return name == "odd" ? rest.isNumber() && rest.asFloat() == 1 : zero;
 }
 
+/// lt, le, gt, ge and their other names.
 bool orderTest(TemplateRuntime &runtime, std::string_view name, const Value &a, const Value &b) {
   const auto order = compareValues(runtime, a, b);
   if (!order) {

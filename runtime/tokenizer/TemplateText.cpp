@@ -76,6 +76,7 @@ std::string hexEscape(char32_t code) {
   return buffer;
 }
 
+/// repr() of a text: single quotes unless only they occur in it.
 std::string quotedText(std::string_view text) {
   const bool useDouble =
       text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
@@ -102,6 +103,7 @@ std::string quotedText(std::string_view text) {
   return out + quote;
 }
 
+/// A JSON string with ensure_ascii=False.
 std::string jsonText(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -335,6 +337,7 @@ std::string changeCase(TemplateRuntime &runtime, std::string_view text, LetterCa
   return out;
 }
 
+// Characters of a set are compared as whole UTF-8 sequences.
 std::string_view stripped(std::string_view text, std::optional<std::string_view> characters,
                           bool left, bool right) {
   auto drops = [&](std::string_view one, char32_t code) {

@@ -59,6 +59,7 @@ Value TemplateRuntime::failLimit(std::string_view message) {
   return failWith(Code::Capacity, message);
 }
 
+// Steps never exceed the limit, so the difference can't wrap; the same holds for bytes below.
 bool TemplateRuntime::spend(uint64_t steps) {
   if (steps > limits_.steps - steps_) {
     failLimit("the chat template takes more than " + std::to_string(limits_.steps) + " steps");
@@ -155,6 +156,7 @@ const char *kindName(ValueKind kind) {
   return "value";
 }
 
+// Everything without a length or a number is true, as in Python.
 bool isTrue(const Value &value) {
   switch (value.kind) {
   case ValueKind::Undefined:
@@ -247,6 +249,7 @@ bool valuesEqual(TemplateRuntime &runtime, const Value &a, const Value &b, int d
   }
 }
 
+// NaN compares as equal: nothing that is sorted depends on more than a defined answer.
 std::optional<int> compareValues(TemplateRuntime &runtime, const Value &a, const Value &b,
                                  int depth) {
   if (tooDeep(runtime, depth) || !runtime.spend(1)) {
