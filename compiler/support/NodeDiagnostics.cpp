@@ -61,6 +61,22 @@ std::string sluicec::support::describeLocation(Location location) {
       .Default([](LocationAttr) { return std::string(); });
 }
 
+// A name in the file may hold anything: control characters would break the line or speak to the
+// terminal, and a long one would hide the message.
+static std::string printable(llvm::StringRef text) {
+  constexpr size_t kMaxLength = 2000;
+  std::string result;
+  for (char c : text.take_front(kMaxLength)) {
+    auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      result += "\\x" + llvm::utohexstr(byte, true, 2);
+    } else {
+      result += c;
+    }
+  }
+  return text.size() > kMaxLength ? result + "…" : result;
+}
+
 NodeDiagnostics::NodeDiagnostics(MLIRContext *context, llvm::raw_ostream &stream)
     : ScopedDiagnosticHandler(context), out(stream) {
   setHandler([this](Diagnostic &diagnostic) { print(diagnostic); });
@@ -69,7 +85,8 @@ NodeDiagnostics::NodeDiagnostics(MLIRContext *context, llvm::raw_ostream &stream
 void NodeDiagnostics::print(Diagnostic &diagnostic) {
   auto write = [&](Diagnostic &part, llvm::StringRef severity, llvm::StringRef indent) {
     std::string place = describeLocation(part.getLocation());
-    out << indent << place << (place.empty() ? "" : ": ") << severity << ": " << part.str() << "\n";
+    out << indent << printable(place) << (place.empty() ? "" : ": ") << severity << ": "
+        << printable(part.str()) << "\n";
   };
   switch (diagnostic.getSeverity()) {
   case DiagnosticSeverity::Error:

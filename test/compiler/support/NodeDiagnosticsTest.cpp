@@ -59,4 +59,16 @@ TEST_F(NodeDiagnosticsTest, PrintsAndCounts) {
   EXPECT_EQ(diagnostics.numWarnings(), 1u);
 }
 
+// What the file says cannot break the line.
+TEST_F(NodeDiagnosticsTest, ControlCharactersAreEscaped) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  NodeDiagnostics diagnostics(&context, stream);
+  emitError(at("a\nb\x1b[2J", 0)) << "tab\t" << std::string(3000, 'x');
+  EXPECT_EQ(text.substr(0, 53),
+            "model.onnx: node 'a\\x0ab\\x1b[2J' (#0): error: tab\\x09");
+  EXPECT_LT(text.size(), 2100u);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+}
+
 } // namespace
