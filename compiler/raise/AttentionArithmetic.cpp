@@ -168,3 +168,20 @@ FailureOr<bool> AttentionRaiser::raiseArithmetic(NodeBinder node) {
   rewriter.replace(old, rewriter.headsLike(emit(parts), old, false));
   return true;
 }
+
+FailureOr<bool> AttentionRaiser::raiseGuard(NodeBinder node) {
+  if (!node.is("Where") || !isZeros(node.operand(1)) ||
+      !rewriter.views.of(node.operand(2)).base.getDefiningOp<lm::PaddedAttentionOp>()) {
+    return false;
+  }
+  // sum of what is seen < a number in (0, 1]
+  NodeBinder less(node.operand(0));
+  NodeBinder sum(less.is("Less") ? less.operand(0) : Value());
+  double bound = less.is("Less") ? constantNumber(less.operand(1)).value_or(0.0) : 0.0;
+  NodeBinder cast(sum.is("ReduceSum") && worksOnLastAxis(sum) ? sum.operand(0) : Value());
+  if (!cast.is("Cast") || bound <= 0.0 || bound > 1.0 || !maskCondition(cast.operand(0)).first) {
+    return false;
+  }
+  rewriter.replace(node.op()->getResult(0), node.operand(2));
+  return true;
+}

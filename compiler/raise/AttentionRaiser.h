@@ -34,6 +34,8 @@ public:
   mlir::FailureOr<bool> raiseAppend(onnx::NodeBinder node);
   /// softmax(q k^T + mask) v.
   mlir::FailureOr<bool> raiseArithmetic(onnx::NodeBinder node);
+  /// Where(a row sees nothing, 0, attention): lm attention gives 0 there.
+  mlir::FailureOr<bool> raiseGuard(onnx::NodeBinder node);
   /// Attention of opset 23 and later.
   mlir::FailureOr<bool> raiseStandard(onnx::NodeBinder node);
   /// com.microsoft.GroupQueryAttention.

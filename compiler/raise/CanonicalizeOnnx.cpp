@@ -30,18 +30,23 @@ public:
     if (difference.isUnknown() || difference.asConstant()) {
       return; // equal already, or contradictory sizes that another check reports
     }
-    // Solve for the last name that occurs alone with coefficient 1 or -1; `s17 - s84 == 0` gives
-    // s84 := s17.
+    // Solve for a name that occurs once with coefficient 1 or -1: `s17 - s84 == 0` gives s84 :=
+    // s17. A sum of sizes is better than a difference, since sizes are known to be >= 0; of equals
+    // the last name goes.
+    std::optional<std::pair<std::string, SymbolicExpr>> chosen;
     std::vector<std::string> names = difference.atoms();
     for (const std::string &name : llvm::reverse(names)) {
       SymbolicExpr atom = SymbolicExpr::atom(name);
-      for (const SymbolicExpr &rest : {difference - atom, -(difference + atom)}) {
-        if (!llvm::is_contained(rest.atoms(), name)) {
-          // difference = rest + name, or difference = -(rest') - name: name equals minus the rest.
-          replacements.push_back({name, -rest});
-          return;
+      // difference = name + rest, or difference = -name + rest.
+      for (const SymbolicExpr &value : {-(difference - atom), difference + atom}) {
+        bool solved = !llvm::is_contained(value.atoms(), name);
+        if (solved && (!chosen || (value.isAtLeast(0) && !chosen->second.isAtLeast(0)))) {
+          chosen = {name, value};
         }
       }
+    }
+    if (chosen) {
+      replacements.push_back(*chosen);
     }
   }
 
@@ -86,10 +91,10 @@ void collectEqualSizes(const NodeBinder &node, EqualSizes &sizes) {
     }
     return;
   }
-  if (type == "Add" || type == "Where") {
-    // Scores and their mask: both name the same length.
+  if (type == "Add" || type == "Mul" || type == "Where") {
+    // Scores and their mask, results and their weights: both name the same length.
     SymbolicShape result = shapeOf(node.result(0));
-    for (size_t i = 0; result.size() == 4 && i < node.numOperands(); ++i) {
+    for (size_t i = 0; i < node.numOperands(); ++i) {
       SymbolicShape operand = shapeOf(node.operand(i));
       for (size_t d = 0; d < operand.size(); ++d) {
         const SymbolicExpr &other = result[d + result.size() - operand.size()];

@@ -220,6 +220,12 @@ ElementExpr ElementRules::cast() {
       return ElementExpr::of(integer);
     }
   }
+  if (isa<IntegerType>(to) && from.kind == ElementExpr::Kind::Boolean &&
+      (from.condition.kind == Condition::Kind::Always ||
+       from.condition.kind == Condition::Kind::Never)) {
+    bool truth = from.condition.kind == Condition::Kind::Always;
+    return ElementExpr::of(SymbolicExpr::constant(truth ? 1 : 0));
+  }
   std::optional<RealExpr> real = asReal(from); // a truth value as integer stays a Select of 1 and 0
   return real ? ElementExpr::of(*real) : unknown();
 }
@@ -692,6 +698,9 @@ ElementExpr IndexExpressions::compute(Value value, ArrayRef<SymbolicExpr> index)
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!type || static_cast<size_t>(type.getRank()) != index.size()) {
     return ElementExpr::unknown(value.getDefiningOp());
+  }
+  if (auto name = defined.find(value); name != defined.end() && index.size() == 1) {
+    return ElementExpr::of(SymbolicExpr::atom(name->second + "[" + index[0].str() + "]"));
   }
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     if (!isa<IntegerType>(type.getElementType())) {

@@ -99,12 +99,16 @@ class IndexExpressions {
 public:
   /// Element `index` (one expression per dimension, each within the dimension's size) of `value`.
   ElementExpr element(mlir::Value value, llvm::ArrayRef<SymbolicExpr> index);
+  /// Makes element i of an integer vector the atom `name[i]` (for results of operators without a
+  /// rule).
+  void define(mlir::Value value, llvm::StringRef name) { defined[value] = name.str(); }
   /// The only element of a scalar or one-element integer tensor; unknown where it is not
   /// understood.
   SymbolicExpr scalar(mlir::Value value);
 
 private:
   llvm::DenseMap<mlir::Value, std::vector<std::pair<std::string, ElementExpr>>> known;
+  llvm::DenseMap<mlir::Value, std::string> defined;
   unsigned depth = 0;
 
   ElementExpr compute(mlir::Value value, llvm::ArrayRef<SymbolicExpr> index);

@@ -11,16 +11,6 @@ using sluicec::onnx::NodeBinder;
 
 namespace {
 
-/// weight of expert `expert` times its result.
-struct ExpertTerm {
-  int64_t expert = 0;
-  Value weights, ids; // [B, S, k]
-  Value x;            // [B, S, K]
-  lm::LinearOp gate, up, down;
-  lm::GatedActivationAttr activation;
-  Operation *op = nullptr;
-};
-
 /// weights, ids and expert where `value` is the sum over choices of weights where ids equal the
 /// expert.
 bool readShare(RaiseRewriter &rewriter, Value value, ExpertTerm &term) {
@@ -57,28 +47,16 @@ bool readShare(RaiseRewriter &rewriter, Value value, ExpertTerm &term) {
          term.ids.getDefiningOp() == term.weights.getDefiningOp();
 }
 
-std::optional<ExpertTerm> readTerm(RaiseRewriter &rewriter, Value value) {
-  NodeBinder product(value);
-  if (!product.is("Mul")) {
-    return std::nullopt;
-  }
-  for (size_t side : {0, 1}) {
-    ExpertTerm term;
-    term.op = product.op();
-    term.down = skipIdentity(rewriter.views, product.operand(side)).getDefiningOp<lm::LinearOp>();
-    if (!term.down || !readShare(rewriter, product.operand(1 - side), term)) {
-      continue;
-    }
-    auto gated = term.down.getX().getDefiningOp<lm::GatedActivationOp>();
-    term.gate = gated ? gated.getGate().getDefiningOp<lm::LinearOp>() : lm::LinearOp();
-    term.up = gated ? gated.getUp().getDefiningOp<lm::LinearOp>() : lm::LinearOp();
-    if (term.gate && term.up && term.gate.getX() == term.up.getX()) {
-      term.activation = gated.getActivation();
-      term.x = term.gate.getX();
-      return term;
-    }
-  }
-  return std::nullopt;
+/// True where one node at most computes with the value; asking for its shape is no computation.
+bool hasOneReader(Value value) {
+  auto readsShape = [](Operation *user) {
+    NodeBinder node(user);
+    return node.is("Shape") ||
+           (node.is("Slice") && llvm::all_of(user->getUsers(), [](Operation *next) {
+              return NodeBinder(next).is("Shape");
+            }));
+  };
+  return llvm::count_if(value.getUsers(), [&](Operation *user) { return !readsShape(user); }) <= 1;
 }
 
 /// The summands of a tree of Adds whose inner sums nothing else uses.
@@ -87,7 +65,7 @@ void collectSummands(Value root, SmallVectorImpl<Value> &leaves, DenseSet<Operat
   while (!stack.empty()) {
     Value value = stack.pop_back_val();
     NodeBinder node(value);
-    bool inner = (node.is("Add") || node.is("Sum")) && (value == root || value.hasOneUse());
+    bool inner = (node.is("Add") || node.is("Sum")) && (value == root || hasOneReader(value));
     if (!inner) {
       leaves.push_back(value);
       continue;
@@ -101,7 +79,42 @@ void collectSummands(Value root, SmallVectorImpl<Value> &leaves, DenseSet<Operat
 
 } // namespace
 
-FailureOr<bool> ExpertRaiser::raiseMaskedSum(NodeBinder root) {
+std::optional<ExpertTerm> ExpertRaiser::readExpert(Value result) {
+  auto rows = rewriter.views.rows(result);
+  auto down = rows && rows->wholeRows() && rows->repeats == 1
+                  ? rows->base.getDefiningOp<lm::LinearOp>()
+                  : lm::LinearOp();
+  auto gated = down ? down.getX().getDefiningOp<lm::GatedActivationOp>() : lm::GatedActivationOp();
+  auto gate = gated ? gated.getGate().getDefiningOp<lm::LinearOp>() : lm::LinearOp();
+  auto up = gated ? gated.getUp().getDefiningOp<lm::LinearOp>() : lm::LinearOp();
+  if (!gate || !up || gate.getX() != up.getX()) {
+    return std::nullopt;
+  }
+  ExpertTerm term;
+  term.activation = gated.getActivation();
+  term.x = gate.getX();
+  term.gate = gate.getWeight();
+  term.up = up.getWeight();
+  term.down = down.getWeight();
+  term.gateBias = gate.getBias();
+  term.upBias = up.getBias();
+  term.downBias = down.getBias();
+  return term;
+}
+
+std::optional<ExpertTerm> ExpertRaiser::readMaskedTerm(Value value) {
+  NodeBinder product(value);
+  for (size_t side : {0, 1}) {
+    auto term = product.is("Mul") ? readExpert(product.operand(side)) : std::nullopt;
+    if (term && readShare(rewriter, product.operand(1 - side), *term)) {
+      term->op = product.op();
+      return term;
+    }
+  }
+  return std::nullopt;
+}
+
+FailureOr<bool> ExpertRaiser::raiseExpertSum(NodeBinder root) {
   if ((!root.is("Add") && !root.is("Sum")) || visitedSums.contains(root.op())) {
     return false;
   }
@@ -109,27 +122,45 @@ FailureOr<bool> ExpertRaiser::raiseMaskedSum(NodeBinder root) {
   collectSummands(root.op()->getResult(0), leaves, visitedSums);
   SmallVector<ExpertTerm> terms;
   for (Value leaf : leaves) {
-    if (std::optional<ExpertTerm> term = readTerm(rewriter, leaf)) {
+    std::optional<ExpertTerm> term = readMaskedTerm(leaf);
+    term = term ? term : readScatteredTerm(leaf);
+    if (term) {
       terms.push_back(*term);
-    } else {
+    } else if (!isZeros(leaf)) {
       others.push_back(leaf);
     }
   }
   if (terms.empty()) {
     return false;
   }
-  ExpertTerm &first = terms.front();
-  auto route = first.ids.getDefiningOp<lm::RouteOp>();
-  int64_t experts = *shapeOf(route.getLogits()).back().asConstant();
-  SmallVector<ExpertTerm *> byId(static_cast<size_t>(experts), nullptr);
-  for (ExpertTerm &term : terms) {
+  FailureOr<Value> sum = joinExperts(root, terms);
+  if (failed(sum)) {
+    return failure();
+  }
+  Value old = root.op()->getResult(0);
+  Value result = rewriter.reshapeLike(*sum, old);
+  if (!result) {
+    return root.error() << "sum of experts of an unexpected shape";
+  }
+  for (Value other : others) {
+    result = rewriter.createNode(root.op()->getLoc(), "Add", {other, result}, result.getType());
+  }
+  rewriter.replace(old, result);
+  return true;
+}
+
+FailureOr<Value> ExpertRaiser::joinExperts(NodeBinder root, ArrayRef<ExpertTerm> terms) {
+  const ExpertTerm &first = terms.front();
+  Value routeIds = first.ids;
+  int64_t experts = *shapeOf(routeIds.getDefiningOp<lm::RouteOp>().getLogits()).back().asConstant();
+  SmallVector<const ExpertTerm *> byId(static_cast<size_t>(experts), nullptr);
+  auto alike = [](Value a, Value b) { return a ? b && a.getType() == b.getType() : !b; };
+  for (const ExpertTerm &term : terms) {
     NodeBinder node(term.op);
     if (term.ids != first.ids || term.x != first.x || term.activation != first.activation ||
-        term.gate.getWeight().getType() != first.gate.getWeight().getType() ||
-        term.down.getWeight().getType() != first.down.getWeight().getType() ||
-        static_cast<bool>(term.gate.getBias()) != static_cast<bool>(first.gate.getBias()) ||
-        static_cast<bool>(term.up.getBias()) != static_cast<bool>(first.up.getBias()) ||
-        static_cast<bool>(term.down.getBias()) != static_cast<bool>(first.down.getBias())) {
+        !alike(term.gate, first.gate) || !alike(term.up, first.up) ||
+        !alike(term.down, first.down) || !alike(term.gateBias, first.gateBias) ||
+        !alike(term.upBias, first.upBias) || !alike(term.downBias, first.downBias)) {
       return node.error() << "expert " << term.expert
                           << " differs in input, shape or activation from expert " << first.expert
                           << " of the same sum";
@@ -137,7 +168,7 @@ FailureOr<bool> ExpertRaiser::raiseMaskedSum(NodeBinder root) {
     if (term.expert < 0 || term.expert >= experts) {
       return node.error() << "expert " << term.expert << " is none of the router's " << experts;
     }
-    ExpertTerm *&place = byId[static_cast<size_t>(term.expert)];
+    const ExpertTerm *&place = byId[static_cast<size_t>(term.expert)];
     if (place) {
       return node.error() << "expert " << term.expert << " stands twice in one sum";
     }
@@ -150,35 +181,25 @@ FailureOr<bool> ExpertRaiser::raiseMaskedSum(NodeBinder root) {
     }
   }
   // One weight for all experts: [E, N, K] from E times [N, K]; a bias [E, N] likewise.
-  auto stacked = [&](auto pick) -> Value {
+  auto stacked = [&](Value ExpertTerm::*part) -> Value {
+    if (!(first.*part)) {
+      return {};
+    }
     SmallVector<Value> parts;
-    for (ExpertTerm *term : byId) {
-      Value part = pick(*term);
-      if (!part) {
-        return {};
-      }
-      SmallVector<int64_t> shape(cast<RankedTensorType>(part.getType()).getShape());
+    for (const ExpertTerm *term : byId) {
+      SmallVector<int64_t> shape(cast<RankedTensorType>((term->*part).getType()).getShape());
       shape.insert(shape.begin(), 1);
-      parts.push_back(rewriter.reshapeWeight(part, shape));
+      parts.push_back(rewriter.reshapeWeight(term->*part, shape));
     }
     return rewriter.concatWeights(parts, 0);
   };
-  ExpertWeights weights;
-  weights.gate = stacked([](ExpertTerm term) { return term.gate.getWeight(); });
-  weights.up = stacked([](ExpertTerm term) { return term.up.getWeight(); });
-  weights.down = stacked([](ExpertTerm term) { return term.down.getWeight(); });
-  weights.gateBias = stacked([](ExpertTerm term) { return term.gate.getBias(); });
-  weights.upBias = stacked([](ExpertTerm term) { return term.up.getBias(); });
-  weights.downBias = stacked([](ExpertTerm term) { return term.down.getBias(); });
+  ExpertWeights weights{stacked(&ExpertTerm::gate),   stacked(&ExpertTerm::up),
+                        stacked(&ExpertTerm::down),   stacked(&ExpertTerm::gateBias),
+                        stacked(&ExpertTerm::upBias), stacked(&ExpertTerm::downBias)};
   SmallVector<Operation *> ops{root.op()};
   for (const ExpertTerm &term : terms) {
     ops.push_back(term.op);
   }
-  Value sum = emitExperts(first.x, {first.weights, first.ids}, weights, first.activation,
-                          rewriter.fuse(ops));
-  for (Value other : others) {
-    sum = rewriter.createNode(root.op()->getLoc(), "Add", {other, sum}, sum.getType());
-  }
-  rewriter.replace(root.op()->getResult(0), sum);
-  return true;
+  return emitExperts(first.x, {first.weights, first.ids}, weights, first.activation,
+                     rewriter.fuse(ops));
 }

@@ -69,3 +69,15 @@ std::optional<std::pair<Value, double>> sluicec::raise::plusNumber(Value value) 
   return order ? std::optional(std::pair(order->second, *constantNumber(order->first)))
                : std::nullopt;
 }
+
+bool sluicec::raise::isZeros(Value value) {
+  NodeBinder node(value);
+  if (node.is("ConstantOfShape")) {
+    DenseElementsAttr fill = node.attrTensor("value");
+    return !fill ||
+           (isa<FloatType>(fill.getElementType()) && fill.getSplatValue<APFloat>().isZero());
+  }
+  auto constant = dyn_cast_or_null<DenseElementsAttr>(sluicec::onnx::constantValue(value));
+  return constant && constant.isSplat() && isa<FloatType>(constant.getElementType()) &&
+         constant.getSplatValue<APFloat>().isZero();
+}

@@ -32,6 +32,8 @@ std::optional<std::pair<mlir::Value, mlir::Value>> orderOperands(const onnx::Nod
 
 /// `value` = factor * the first: a Mul or Div by one number; std::nullopt for anything else.
 std::optional<std::pair<mlir::Value, double>> scaledByNumber(mlir::Value value);
+/// Zeros of any shape.
+bool isZeros(mlir::Value value);
 /// `value` = the first + a number.
 std::optional<std::pair<mlir::Value, double>> plusNumber(mlir::Value value);
 

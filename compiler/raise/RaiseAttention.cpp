@@ -28,7 +28,8 @@ struct RaiseAttention : sluicec::raise::impl::RaiseAttentionBase<RaiseAttention>
     AttentionRaiser raiser(getOperation());
     using Rule = FailureOr<bool> (AttentionRaiser::*)(NodeBinder);
     constexpr Rule kRules[] = {&AttentionRaiser::raiseAppend, &AttentionRaiser::raiseArithmetic,
-                               &AttentionRaiser::raiseStandard, &AttentionRaiser::raiseGroupQuery};
+                               &AttentionRaiser::raiseGuard, &AttentionRaiser::raiseStandard,
+                               &AttentionRaiser::raiseGroupQuery};
     for (Operation *op : raiser.rewriter.operations()) {
       NodeBinder node(op);
       if (!node || op->use_empty()) {

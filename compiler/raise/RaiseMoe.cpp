@@ -28,9 +28,12 @@ struct RaiseMoe : sluicec::raise::impl::RaiseMoeBase<RaiseMoe> {
   void runOnOperation() override {
     ExpertRaiser raiser(getOperation());
     using Rule = FailureOr<bool> (ExpertRaiser::*)(NodeBinder);
-    constexpr Rule kForward[] = {&ExpertRaiser::raiseRoute, &ExpertRaiser::raiseGatheredMatMul,
-                                 &ExpertRaiser::raiseGatheredBias, &ExpertRaiser::raiseCombine,
-                                 &ExpertRaiser::raiseOperator};
+    constexpr Rule kForward[] = {
+        &ExpertRaiser::raiseRoute,          &ExpertRaiser::raiseSort,
+        &ExpertRaiser::raiseSortedGather,   &ExpertRaiser::raiseSortedMatMuls,
+        &ExpertRaiser::raiseGatheredMatMul, &ExpertRaiser::raiseGatheredBias,
+        &ExpertRaiser::raiseCombine,        &ExpertRaiser::raiseOperator,
+        &ExpertRaiser::raiseDenseExperts};
     for (Operation *op : raiser.rewriter.operations()) {
       NodeBinder node(op);
       if (!node || op->use_empty()) {
@@ -58,7 +61,7 @@ struct RaiseMoe : sluicec::raise::impl::RaiseMoeBase<RaiseMoe> {
       NodeBinder node(op);
       if (node && !op->use_empty()) {
         raiser.rewriter.setInsertionPoint(op);
-        if (failed(raiser.raiseMaskedSum(node))) {
+        if (failed(raiser.raiseExpertSum(node))) {
           return signalPassFailure();
         }
       }

@@ -139,6 +139,19 @@ std::optional<TensorView> expanded(TensorView view, ArrayRef<SymbolicExpr> from,
   return result;
 }
 
+/// Repeats whole dimensions; the copies stand outside.
+std::optional<TensorView> tiled(TensorView view, const NodeBinder &node) {
+  auto repeats = node.constantInts(1);
+  if (!repeats || repeats->size() != view.dims.size()) {
+    return std::nullopt;
+  }
+  for (auto [pieces, count] : llvm::zip(view.dims, *repeats)) {
+    pieces.insert(pieces.begin(), {-1, one(), SymbolicExpr::constant(count)});
+    mergePieces(pieces);
+  }
+  return view;
+}
+
 /// Keeps `count` elements of dimension `axis` from `start` in steps of `step`.
 bool restrict(TensorView &view, size_t axis, int64_t start, int64_t step, int64_t count) {
   Pieces &pieces = view.dims[axis];
@@ -301,6 +314,9 @@ std::optional<TensorView> TensorViews::derive(Value value) {
   }
   if (type == "Expand") {
     return expanded(of(node.operand(0)), shapeOf(node.operand(0)), shapeOf(value));
+  }
+  if (type == "Tile") {
+    return tiled(of(node.operand(0)), node);
   }
   if (type == "Slice") {
     return sliced(of(node.operand(0)), node, shapeOf(node.operand(0)), shapeOf(value));

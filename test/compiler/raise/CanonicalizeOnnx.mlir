@@ -18,9 +18,9 @@ func.func @half(%x: !h) -> !f {
 
 // -----
 
-// A contraction joins `t` and `u + s`: the later name is expressed by the others everywhere.
+// A contraction joins `t` and `s + u`: t is their sum everywhere.
 // CHECK-LABEL: func.func @equal_sizes
-// CHECK-SAME: %{{.+}}: tensor<?x?xf32, #onnx.dims<"s", "t">>, %{{.+}}: tensor<?x4xf32, #onnx.dims<"t - s", "">>
+// CHECK-SAME: %{{.+}}: tensor<?x?xf32, #onnx.dims<"s", "s + u">>, %{{.+}}: tensor<?x4xf32, #onnx.dims<"u", "">>
 !p = tensor<?x?xf32, #onnx.dims<"s", "t">>
 !u = tensor<?x4xf32, #onnx.dims<"u", "">>
 !s = tensor<?x4xf32, #onnx.dims<"s", "">>
