@@ -24,7 +24,9 @@ public:
     choose(logits);
     // From the last operation to the first: all readers of a result have been seen.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(func.getBody().front()))) {
-      if (servesChosenRowsAlone(&op)) {
+      if (isOpTriviallyDead(&op)) {
+        op.erase(); // a fill or size that all rows needed
+      } else if (servesChosenRowsAlone(&op)) {
         moveChoiceAbove(&op);
       }
     }
@@ -49,9 +51,16 @@ private:
     use.set(chosen.getResult());
   }
 
+  /// Token ids and positions, which have no features; the number of rows that a view is told.
+  static bool isUnchoosable(Value v) {
+    auto tensor = dyn_cast<RankedTensorType>(v.getType());
+    return !isRowFree(v) && (!tensor || tensor.getRank() < 2);
+  }
+
   /// Token-wise, and whatever reads it reads chosen rows or shows a probe.
   static bool servesChosenRowsAlone(Operation *op) {
-    if (!isTokenWise(op, kRowDims) || op->getNumResults() == 0) {
+    if (!isTokenWise(op, kRowDims) || op->getNumResults() == 0 ||
+        llvm::any_of(op->getOperands(), isUnchoosable)) {
       return false;
     }
     bool anyChosen = false;
@@ -66,16 +75,24 @@ private:
   }
 
   void moveChoiceAbove(Operation *op) {
+    Value chosen;
     for (OpOperand &operand : op->getOpOperands()) {
-      if (!isRowFree(operand.get())) {
+      if (!isRowFree(operand.get()) && !isFill(operand.get())) {
         choose(operand);
+        chosen = operand.get();
+      }
+    }
+    for (OpOperand &operand : op->getOpOperands()) {
+      if (isFill(operand.get())) {
+        auto type = cast<RankedTensorType>(operand.get().getType());
+        operand.set(fillRowsLike(operand.get(), type, chosen));
       }
     }
     for (Value result : op->getResults()) {
       for (Operation *user : llvm::make_early_inc_range(result.getUsers())) {
-        if (auto chosen = dyn_cast<lm::LogitRowsOp>(user)) {
-          chosen.getResult().replaceAllUsesWith(result);
-          chosen.erase();
+        if (auto rows = dyn_cast<lm::LogitRowsOp>(user)) {
+          rows.getResult().replaceAllUsesWith(result);
+          rows.erase();
         }
       }
     }

@@ -63,7 +63,6 @@ private:
   LogicalResult packResults(Operation *op);
   void packGeneric(linalg::GenericOp op);
   void packReshape(Operation *op);
-  Value packFill(Operation *fill, Value like);
   LogicalResult dropPaddedInputs();
   /// Changes an id or position input to [T] i32; operations other than lm's get it widened to the
   /// type they had.
@@ -119,34 +118,16 @@ LogicalResult TokenPacker::packInputs() {
   return success();
 }
 
-/// A tensor made of its size alone (tensor.empty, tensor.splat), for as many rows as `like` has.
-Value TokenPacker::packFill(Operation *fill, Value like) {
-  OpBuilder b(fill);
-  b.setInsertionPointAfterValue(like);
-  RankedTensorType type = packedType(fill->getResult(0).getType());
-  Value rows = tensor::DimOp::create(b, fill->getLoc(), like, 0);
-  if (auto splat = dyn_cast<tensor::SplatOp>(fill)) {
-    // The scalar may stand further down than the activation.
-    if (Operation *scalar = splat.getInput().getDefiningOp();
-        scalar && rows.getDefiningOp()->isBeforeInBlock(scalar)) {
-      b.setInsertionPointAfter(scalar);
-    }
-    return tensor::SplatOp::create(b, fill->getLoc(), type, splat.getInput(), rows);
-  }
-  return tensor::EmptyOp::create(b, fill->getLoc(), type.getShape(), type.getElementType(), rows);
-}
-
 LogicalResult TokenPacker::packOperands(Operation *op) {
   auto like = llvm::find_if(op->getOperands(), [&](Value v) { return isPacked(v); });
   for (OpOperand &operand : op->getOpOperands()) {
-    Operation *def = operand.get().getDefiningOp();
     if (isPacked(operand.get()) || isRowFree(operand.get()) ||
         isa<lm::BatchType, lm::CacheType>(operand.get().getType())) {
       continue;
     }
-    if (isa_and_nonnull<tensor::EmptyOp, tensor::SplatOp>(def) &&
-        packedType(def->getResult(0).getType())) {
-      operand.set(packFill(def, *like));
+    if (RankedTensorType type = packedType(operand.get().getType());
+        type && isFill(operand.get())) {
+      operand.set(fillRowsLike(operand.get(), type, *like));
       packed.insert(operand.get());
       continue;
     }
@@ -239,7 +220,8 @@ LogicalResult TokenPacker::packOp(Operation *op) {
     return success();
   }
   bool onActivations = llvm::any_of(op->getOperands(), [&](Value v) { return isPacked(v); });
-  if (!onActivations || isa<tensor::DimOp>(op)) {
+  bool isDone = op->getNumResults() > 0 && isPacked(op->getResult(0)); // made by this pass
+  if (isDone || !onActivations || isa<tensor::DimOp>(op)) {
     return success(); // recipes, constants, sizes
   }
   // Judged as it was: two row dimensions. The types of its operands are packed already, the maps of

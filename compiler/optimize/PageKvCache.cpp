@@ -157,8 +157,11 @@ LogicalResult CachePager::collectLayers() {
   std::map<std::pair<SideIdentity, SideIdentity>, unsigned> known;
   for (auto attention : func.getOps<lm::PaddedAttentionOp>()) {
     FailureOr<CacheSide> keys = sideOf(attention, attention.getKeys(), "keys");
+    if (failed(keys)) {
+      return failure();
+    }
     FailureOr<CacheSide> values = sideOf(attention, attention.getValues(), "values");
-    if (failed(keys) || failed(values)) {
+    if (failed(values)) {
       return failure();
     }
     auto [entry, isNew] = known.try_emplace({keys->identity(), values->identity()},

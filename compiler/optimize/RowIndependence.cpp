@@ -25,6 +25,26 @@ bool takesBatch(Operation *op) {
   return llvm::any_of(op->getOperandTypes(), [](Type t) { return isa<lm::BatchType>(t); });
 }
 
+bool isFill(Value value) {
+  return isa_and_nonnull<tensor::EmptyOp, tensor::SplatOp>(value.getDefiningOp());
+}
+
+Value fillRowsLike(Value fill, RankedTensorType type, Value like) {
+  OpBuilder b(fill.getContext());
+  b.setInsertionPointAfterValue(like);
+  Value rows = tensor::DimOp::create(b, fill.getLoc(), like, 0);
+  auto splat = fill.getDefiningOp<tensor::SplatOp>();
+  if (!splat) {
+    return tensor::EmptyOp::create(b, fill.getLoc(), type.getShape(), type.getElementType(), rows);
+  }
+  // The scalar may stand further down than the activation.
+  Operation *scalar = splat.getInput().getDefiningOp();
+  if (scalar && rows.getDefiningOp()->isBeforeInBlock(scalar)) {
+    b.setInsertionPointAfter(scalar);
+  }
+  return tensor::SplatOp::create(b, fill.getLoc(), type, splat.getInput(), rows);
+}
+
 /// The first `rowDims` results are loops 0, 1, ..., and no other result uses those loops.
 static bool readsOwnRow(AffineMap map, unsigned rowDims) {
   if (map.getNumResults() < rowDims) {

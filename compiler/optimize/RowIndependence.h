@@ -3,6 +3,7 @@
 // may repack and what logit rows may be moved through. Known by interface and trait, never by name.
 #pragma once
 
+#include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Operation.h"
 
 namespace sluicec::optimize {
@@ -15,6 +16,14 @@ bool isTokenWise(mlir::Operation *op, unsigned rowDims);
 
 /// True for an operation that takes the batch and so knows where a sequence begins and ends.
 bool takesBatch(mlir::Operation *op);
+
+/// True for a tensor made of its sizes alone (tensor.empty, tensor.splat): it has as many rows as
+/// its user wants.
+bool isFill(mlir::Value value);
+
+/// A copy of such a tensor with the type [?, ..] and as many rows as `like` [?, ..] has; stands
+/// behind `like`.
+mlir::Value fillRowsLike(mlir::Value fill, mlir::RankedTensorType type, mlir::Value like);
 
 /// True for values that no row has a part in: recipes, constants, scalars computed from constants.
 bool isRowFree(mlir::Value value);

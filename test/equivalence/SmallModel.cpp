@@ -294,6 +294,9 @@ OwningOpRef<ModuleOp> Emitter::emit() {
     lm::ProbeOp::create(b, loc, x, "layer_output", index);
   }
   x = norm("norm", x, 1);
+  if (model.elementwise) {
+    x = scaleByGeneric(x, 0.5);
+  }
   Value head = model.tied ? table : matrix("head", model.vocabulary, model.hidden);
   Value logits = lm::LinearOp::create(b, loc, rows({model.vocabulary}), x, head, Value(), Value());
   SmallVector<Value> results{model.elementwise ? capLogits(logits) : logits};

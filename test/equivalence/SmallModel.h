@@ -38,7 +38,7 @@ struct SmallModel {
       false;         // a scaled embedding and a soft cap on logits in linalg.generic and arith
   bool tied = false; // the head is the embedding
   double softCap = 0;
-  mlir::Type weightElement; // null is f32
+  mlir::Type weightElement = {}; // null is f32
 };
 
 /// The module with one function @main; its weights are added to `store` with values from `seed`.
