@@ -19,6 +19,9 @@ inline constexpr int64_t kExpertRowTile = 32;
 /// entries of a chunk of such spans. Part of a package's bits: never changed by a tuning.
 inline constexpr int64_t kAttentionSpan = 64;
 inline constexpr int64_t kAttentionChunk = 1024;
+/// Rows that one cell of attention computes: they share the reads of keys and values in a prefill; a decode step has one row
+/// per sequence anyway.
+inline constexpr int64_t kAttentionRowTile = 8;
 /// Bytes to which every buffer of the workspace is aligned (runtime/device/KernelAbi.h).
 inline constexpr int64_t kBufferAlignment = 64;
 

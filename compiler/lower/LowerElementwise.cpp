@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Elementwise code between lm operations: connected arith/math operations on tensors and elementwise
-// linalg.generic become one kernel.elementwise with a scalar body.
+// Elementwise code between lm operations: connected arith/math operations on tensors and
+// elementwise linalg.generic become one kernel.elementwise with a scalar body.
 #include "compiler/lower/StepLowering.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -124,8 +124,7 @@ private:
 
 /// True where `user` reads all of `value` place by place, in rows of the same length.
 static bool readsInPlace(OpOperand &use, Value value) {
-  return mapOf(use).isIdentity() &&
-         rowElements(use.getOwner()->getResult(0)) == rowElements(value);
+  return mapOf(use).isIdentity() && rowElements(use.getOwner()->getResult(0)) == rowElements(value);
 }
 
 /// The constant that one element of `v` is, or null.
@@ -224,8 +223,8 @@ static void emitElementwiseBody(BodyBuilder &scalars, ArrayRef<Operation *> orde
       operands.push_back(scalar);
     }
     auto generic = dyn_cast<linalg::GenericOp>(op);
-    scalars.set(op->getResult(0), generic ? scalars.genericBody(generic, operands)
-                                          : scalars.scalarOp(op, operands));
+    scalars.set(op->getResult(0),
+                generic ? scalars.genericBody(generic, operands) : scalars.scalarOp(op, operands));
   }
 }
 

@@ -25,8 +25,8 @@ FailureOr<StepLowering::ExpertPlan> StepLowering::expertPlanOf(Operation *op, Va
   Location loc = op->getLoc();
   int64_t topK = lm::featuresOf(ids);
   Value order = scratchRows(op, idsBuffer, topK, builder.i32());
-  Value starts = builder.workspace(
-      loc, builder.bufferType(Unit::Fixed, 0, experts + 1, builder.i32()));
+  Value starts =
+      builder.workspace(loc, builder.bufferType(Unit::Fixed, 0, experts + 1, builder.i32()));
   builder.launch(loc, "expert_plan", {builder.gridDim(Unit::Fixed, 0, 1, 1)},
                  {idsBuffer, order, starts}, [&](OpBuilder &b, ValueRange a) {
                    ExpertPlanOp::create(b, loc, a[0], a[1], a[2], experts, topK);
@@ -71,10 +71,17 @@ LogicalResult StepLowering::lower(lm::GroupedLinearOp op) {
     return failure();
   }
   bool perChoice = cast<RankedTensorType>(op.getX().getType()).getRank() == 3;
-  launchGroupedMatmul(op.getLoc(),
-                      {x, *weight, vectorOf(op.getBias()), out, *plan, experts,
-                       lm::featuresOf(op.getIds()), weightType.getDimSize(1),
-                       weightType.getDimSize(2), {}, perChoice});
+  launchGroupedMatmul(op.getLoc(), {x,
+                                    *weight,
+                                    vectorOf(op.getBias()),
+                                    out,
+                                    *plan,
+                                    experts,
+                                    lm::featuresOf(op.getIds()),
+                                    weightType.getDimSize(1),
+                                    weightType.getDimSize(2),
+                                    {},
+                                    perChoice});
   return success();
 }
 
@@ -105,12 +112,11 @@ LogicalResult StepLowering::launchCombine(Operation *op, Value y, Value weights)
   list.add(weightsBuffer);
   int residualSlot = list.add(residual), outSlot = list.add(out);
   int64_t topK = lm::featuresOf(weights), features = lm::featuresOf(result);
-  builder.launch(op->getLoc(), "combine", {builder.rowGrid(out)}, list.all(),
-                 [&](OpBuilder &b, ValueRange a) {
-                   kernel::CombineOp::create(b, op->getLoc(), a[0], a[1],
-                                             BufferList::at(a, residualSlot), a[outSlot], topK,
-                                             features);
-                 });
+  builder.launch(
+      op->getLoc(), "combine", {builder.rowGrid(out)}, list.all(), [&](OpBuilder &b, ValueRange a) {
+        kernel::CombineOp::create(b, op->getLoc(), a[0], a[1], BufferList::at(a, residualSlot),
+                                  a[outSlot], topK, features);
+      });
   return success();
 }
 
@@ -133,15 +139,25 @@ LogicalResult StepLowering::lower(lm::ExpertsOp op) {
   FailureOr<Value> gateUpWeight = builder.panelWeight(op.getGateUp(), builder.panelLayout(true));
   FailureOr<Value> downWeight = builder.panelWeight(op.getDown(), builder.panelLayout(false));
   Value hidden = scratchRows(op, x, checkedProduct(topK, inner), builder.f32()); // [T, k, I]
-  Value y = hidden ? scratchRows(op, x, checkedProduct(topK, n), builder.f32()) : Value(); // [T, k, N]
+  Value y =
+      hidden ? scratchRows(op, x, checkedProduct(topK, n), builder.f32()) : Value(); // [T, k, N]
   if (failed(gateUpWeight) || failed(downWeight) || !y) {
     return failure();
   }
   launchGroupedMatmul(op.getLoc(), {x, *gateUpWeight, vectorOf(op.getGateUpBias()), hidden, *plan,
                                     experts, topK, inner, gateUp.getDimSize(2), op.getActivation(),
                                     /*perChoice=*/false});
-  launchGroupedMatmul(op.getLoc(), {hidden, *downWeight, vectorOf(op.getDownBias()), y, *plan,
-                                    experts, topK, n, inner, {}, /*perChoice=*/true});
+  launchGroupedMatmul(op.getLoc(), {hidden,
+                                    *downWeight,
+                                    vectorOf(op.getDownBias()),
+                                    y,
+                                    *plan,
+                                    experts,
+                                    topK,
+                                    n,
+                                    inner,
+                                    {},
+                                    /*perChoice=*/true});
   return launchCombine(op, y, op.getWeights());
 }
 

@@ -68,8 +68,14 @@ LogicalResult StepLowering::lower(lm::LinearOp op) {
     return failure();
   }
   launchMatmul(builder, op.getLoc(),
-               {x, *weight, vectorOf(op.getBias()), residual, out, lm::featuresOf(op.getResult()),
-                lm::featuresOf(op.getX()), {}});
+               {x,
+                *weight,
+                vectorOf(op.getBias()),
+                residual,
+                out,
+                lm::featuresOf(op.getResult()),
+                lm::featuresOf(op.getX()),
+                {}});
   return success();
 }
 
@@ -84,8 +90,14 @@ LogicalResult StepLowering::lower(lm::GatedLinearOp op) {
     return failure();
   }
   launchMatmul(builder, op.getLoc(),
-               {x, *weight, vectorOf(op.getBias()), {}, out, lm::featuresOf(op.getResult()),
-                lm::featuresOf(op.getX()), op.getActivation()});
+               {x,
+                *weight,
+                vectorOf(op.getBias()),
+                {},
+                out,
+                lm::featuresOf(op.getResult()),
+                lm::featuresOf(op.getX()),
+                op.getActivation()});
   return success();
 }
 
@@ -107,13 +119,12 @@ LogicalResult StepLowering::lower(lm::RmsNormOp op) {
   list.add(x);
   list.add(vectorOf(op.getWeight()));
   int residualSlot = list.add(residual), outSlot = list.add(out), sumSlot = list.add(sum);
-  builder.launch(op.getLoc(), "rms_norm", {builder.rowGrid(out)}, list.all(),
-                 [&](OpBuilder &b, ValueRange a) {
-                   kernel::RmsNormOp::create(b, op.getLoc(), a[0], a[1],
-                                             BufferList::at(a, residualSlot), a[outSlot],
-                                             BufferList::at(a, sumSlot), features, parts,
-                                             op.getEpsilon());
-                 });
+  builder.launch(
+      op.getLoc(), "rms_norm", {builder.rowGrid(out)}, list.all(), [&](OpBuilder &b, ValueRange a) {
+        kernel::RmsNormOp::create(b, op.getLoc(), a[0], a[1], BufferList::at(a, residualSlot),
+                                  a[outSlot], BufferList::at(a, sumSlot), features, parts,
+                                  op.getEpsilon());
+      });
   return success();
 }
 
@@ -215,13 +226,12 @@ LogicalResult StepLowering::lower(lm::RouteOp op) {
   list.add(logits);
   int correction = list.add(vectorOf(op.getCorrection()));
   int weightsSlot = list.add(weights), idsSlot = list.add(ids);
-  builder.launch(op.getLoc(), "route", {builder.rowGrid(ids)}, list.all(),
-                 [&](OpBuilder &b, ValueRange a) {
-                   kernel::RouteOp::create(b, op.getLoc(), a[0], BufferList::at(a, correction),
-                                           a[weightsSlot], a[idsSlot],
-                                           lm::featuresOf(op.getLogits()), op.getTopK(),
-                                           op.getScore(), op.getNormalize(), op.getScale());
-                 });
+  builder.launch(
+      op.getLoc(), "route", {builder.rowGrid(ids)}, list.all(), [&](OpBuilder &b, ValueRange a) {
+        kernel::RouteOp::create(b, op.getLoc(), a[0], BufferList::at(a, correction), a[weightsSlot],
+                                a[idsSlot], lm::featuresOf(op.getLogits()), op.getTopK(),
+                                op.getScore(), op.getNormalize(), op.getScale());
+      });
   return success();
 }
 
@@ -242,11 +252,10 @@ void StepLowering::ensureRowIndex(Location loc) {
   rowSeq = builder.workspace(loc, rows);
   rowIndex = builder.workspace(loc, rows);
   Value seqStart = builder.input(InputKind::SeqStart);
-  builder.launch(loc, "row_index", {builder.gridDim(Unit::Seqs, 1, 0, 1)},
-                 {seqStart, builder.input(InputKind::KvLength), rowSeq, rowIndex},
-                 [&](OpBuilder &b, ValueRange a) {
-                   RowIndexOp::create(b, loc, a[0], a[1], a[2], a[3]);
-                 });
+  builder.launch(
+      loc, "row_index", {builder.gridDim(Unit::Seqs, 1, 0, 1)},
+      {seqStart, builder.input(InputKind::KvLength), rowSeq, rowIndex},
+      [&](OpBuilder &b, ValueRange a) { RowIndexOp::create(b, loc, a[0], a[1], a[2], a[3]); });
 }
 
 LogicalResult StepLowering::lower(lm::CacheAppendOp op) {
@@ -289,14 +298,13 @@ LogicalResult StepLowering::lower(lm::AttentionOp op) {
     list.add(v);
   }
   int sinks = list.add(vectorOf(op.getSinks())), outSlot = list.add(out);
-  SmallVector<GridDimAttr> grid{builder.rowGrid(query),
+  SmallVector<GridDimAttr> grid{builder.gridDim(Unit::Tokens, 1, 0, kAttentionRowTile),
                                 builder.gridDim(Unit::Fixed, 0, op.getKvHeads(), 1)};
   builder.launch(op.getLoc(), "attention", grid, list.all(), [&](OpBuilder &b, ValueRange a) {
-    kernel::AttentionOp::create(b, op.getLoc(), a[0], a[1], a[2], a[3], a[4],
-                                BufferList::at(a, sinks), a[outSlot], g.layout, kvBlockTokens,
-                                op.getLayer(), op.getHeads(), op.getScale(), op.getWindow(),
-                                op.getMaskWindow(), op.getSoftCap(), kAttentionSpan,
-                                kAttentionChunk);
+    kernel::AttentionOp::create(
+        b, op.getLoc(), a[0], a[1], a[2], a[3], a[4], BufferList::at(a, sinks), a[outSlot],
+        g.layout, kvBlockTokens, op.getLayer(), op.getHeads(), op.getScale(), op.getWindow(),
+        op.getMaskWindow(), op.getSoftCap(), kAttentionSpan, kAttentionChunk);
   });
   return success();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The passes of stage lower in order. In: packed lm IR as optimize leaves it; out: verified kernel IR.
+// The passes of stage lower in order. In: packed lm IR as optimize leaves it; out: verified kernel
+// IR.
 #pragma once
 
 #include "mlir/Pass/PassManager.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pass lower-to-kernel: finds the packed function, binds its arguments and results to the step's
-// buffers and walks its operations in order.
+// The pass lower-to-kernel: finds the packed function, binds its arguments and results to the
+// step's buffers and walks its operations in order.
 #include "compiler/lower/Passes.h"
 #include "compiler/lower/StepLowering.h"
 
@@ -61,8 +61,8 @@ LogicalResult StepLowering::bindArguments() {
       continue;
     }
     auto type = dyn_cast<RankedTensorType>(arg.getType());
-    bool perToken = type && type.getRank() == 1 && type.isDynamicDim(0) &&
-                    type.getElementType().isInteger();
+    bool perToken =
+        type && type.getRank() == 1 && type.isDynamicDim(0) && type.getElementType().isInteger();
     if (perToken && role == "token_ids") {
       buffers[arg] = builder.input(InputKind::TokenIds);
     } else if (perToken && role == "position_ids") {
@@ -136,9 +136,8 @@ LogicalResult StepLowering::finishOutputs() {
                               << ", expected f32";
     }
     int64_t features = type.getPerUnit();
-    Value out = builder.output(
-        ret->getLoc(), name->second,
-        builder.bufferType(Unit::LogitRows, features, 0, builder.f32()));
+    Value out = builder.output(ret->getLoc(), name->second,
+                               builder.bufferType(Unit::LogitRows, features, 0, builder.f32()));
     if (type.getUnit() == Unit::LogitRows) {
       builder.launch(ret->getLoc(), "elementwise", {builder.rowGrid(out)}, {buffer, out},
                      [&](OpBuilder &b, ValueRange a) {
@@ -200,10 +199,10 @@ LogicalResult StepLowering::lowerOp(Operation *op) {
 LogicalResult StepLowering::reportUnlowered(Operation *op) {
   // An operator of the file carries its own name; raise left it as it was.
   auto operatorName = op->getAttrOfType<StringAttr>("op_type");
-  auto diag = op->emitError() << "'"
-                              << (operatorName ? operatorName.getValue()
-                                               : op->getName().getStringRef())
-                              << "' can't be compiled";
+  auto diag =
+      op->emitError() << "'"
+                      << (operatorName ? operatorName.getValue() : op->getName().getStringRef())
+                      << "' can't be compiled";
   if (op->getNumOperands() > 0 && op->getNumResults() > 0) {
     diag << ": found " << op->getOperand(0).getType() << " -> " << op->getResult(0).getType();
   }

@@ -40,8 +40,8 @@ public:
       if (__builtin_add_overflow(begin, bytes, &end)) {
         return false;
       }
-      auto at = llvm::lower_bound(placed, begin,
-                                  [](const Placed &p, int64_t b) { return p.begin < b; });
+      auto at =
+          llvm::lower_bound(placed, begin, [](const Placed &p, int64_t b) { return p.begin < b; });
       placed.insert(at, {lifetime, begin, end});
       total = std::max(total, end);
     }
@@ -100,8 +100,8 @@ private:
           return lifetime.workspace.emitOpError(
               "has a fixed part beside rows; expected one or the other");
         }
-        buffers.push_back({&lifetime, unit == Unit::Fixed ? lifetime.fixedBytes
-                                                          : lifetime.unitBytes});
+        buffers.push_back(
+            {&lifetime, unit == Unit::Fixed ? lifetime.fixedBytes : lifetime.unitBytes});
       }
       if (!region.place(std::move(buffers))) {
         return program.emitOpError("needs a workspace larger than any machine can address");

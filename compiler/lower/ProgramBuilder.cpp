@@ -165,7 +165,8 @@ FailureOr<Value> ProgramBuilder::panelWeight(Value recipe, LayoutAttr layout) {
 
 Value ProgramBuilder::constantWeight(Location loc, DenseElementsAttr values) {
   OpBuilder b = declarations();
-  Value recipe = lm::WeightOp::create(b, loc, values.getType(), b.getStringAttr("constant"), values);
+  Value recipe =
+      lm::WeightOp::create(b, loc, values.getType(), b.getStringAttr("constant"), values);
   recipes.map(recipe, recipe);
   return plainWeight(recipe);
 }
@@ -175,8 +176,7 @@ LayoutAttr ProgramBuilder::panelLayout(bool gated) const {
                          kPanelWidth);
 }
 
-GridDimAttr ProgramBuilder::gridDim(Unit unit, int64_t perUnit, int64_t fixed,
-                                    int64_t tile) const {
+GridDimAttr ProgramBuilder::gridDim(Unit unit, int64_t perUnit, int64_t fixed, int64_t tile) const {
   return GridDimAttr::get(context(), unit, perUnit, fixed, tile);
 }
 

@@ -20,8 +20,8 @@ struct Lifetime {
   bool overlaps(const Lifetime &other) const { return first <= other.last && other.first <= last; }
 };
 
-/// Lifetimes of all workspaces in order of declaration; an unused one has last < first. Fails, after
-/// reporting it on the workspace, where a size does not fit 63 bits.
+/// Lifetimes of all workspaces in order of declaration; an unused one has last < first. Fails,
+/// after reporting it on the workspace, where a size does not fit 63 bits.
 mlir::FailureOr<llvm::SmallVector<Lifetime>> lifetimesOf(kernel::ProgramOp program);
 
 } // namespace sluicec::lower

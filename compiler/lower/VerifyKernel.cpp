@@ -4,8 +4,8 @@
 #include "compiler/lower/Passes.h"
 #include "compiler/lower/ProgramLifetimes.h"
 
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/DenseSet.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 
@@ -144,8 +144,8 @@ private:
       if (!total || !offset) {
         return workspace.emitOpError("has no offset; run plan-memory");
       }
-      for (int64_t term : {offset.getFixed(), offset.getTokens(), offset.getSeqs(),
-                           offset.getLogitRows()}) {
+      for (int64_t term :
+           {offset.getFixed(), offset.getTokens(), offset.getSeqs(), offset.getLogitRows()}) {
         if (term < 0 || term % kBufferAlignment != 0) {
           return workspace.emitOpError() << "offset is not a multiple of " << kBufferAlignment
                                          << " bytes for every capacity";
@@ -154,8 +154,8 @@ private:
     }
     // Offsets and sizes are linear with terms >= 0: capacities far apart and one of all ones tell
     // any overlap of the regions.
-    const int64_t capacities[][3] = {{1, 1, 1},   {1, 0, 0},     {4096, 1, 1}, {4096, 64, 1},
-                                     {7, 3, 2},   {1, 1, 4096},  {1, 4096, 1}, {4096, 4096, 4096}};
+    const int64_t capacities[][3] = {{1, 1, 1}, {1, 0, 0},    {4096, 1, 1}, {4096, 64, 1},
+                                     {7, 3, 2}, {1, 1, 4096}, {1, 4096, 1}, {4096, 4096, 4096}};
     for (const auto &counts : capacities) {
       for (size_t i = 0; i < lifetimes->size(); ++i) {
         if (failed(verifyPlace(*lifetimes, i, total, counts))) {
@@ -177,8 +177,8 @@ private:
     for (size_t j = 0; j < i; ++j) {
       WorkspaceOp other = lifetimes[j].workspace;
       double otherBegin = at(other.getOffsetAttr(), counts);
-      if (lifetimes[i].overlaps(lifetimes[j]) && begin < otherBegin + bytesOf(lifetimes[j], counts) &&
-          otherBegin < end) {
+      if (lifetimes[i].overlaps(lifetimes[j]) &&
+          begin < otherBegin + bytesOf(lifetimes[j], counts) && otherBegin < end) {
         auto diag = workspace.emitOpError("shares memory with a buffer that is alive as well");
         diag.attachNote(other.getLoc()) << "the other buffer";
         return diag;

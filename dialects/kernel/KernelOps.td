@@ -164,8 +164,8 @@ def Kernel_GroupedMatmulOp : Kernel_Template<"grouped_matmul"> {
   let description = [{
     x [T, K] (row(c) = t) or, with `per_choice`, [T * k, K] (row(c) = c), f32; weight [E] x panels of [N, K]; out [T * k, N] f32.
     Same K order as matmul, so that the bits do not depend on how many rows share an expert. `gated` as in matmul.
-    Grid: (row tiles of `tile` choices of one expert: at most ceil(T * k / tile) + E) x panels; a cell finds its expert by
-    walking starts and returns when there is none.
+    Grid: (row tiles of `tile` choices of one expert: at most ceil(T * k / tile) + E) x panels. Only `starts` tells how many
+    tiles there are: a cell finds its expert by walking it and returns when there is none, or the cells share them evenly.
   }];
   let arguments = (ins Kernel_In:$x, Kernel_In:$weight, Kernel_OptionalIn:$bias, Kernel_In:$order,
                        Kernel_In:$starts, Kernel_Out:$out, Lm_IntAttr:$experts, Lm_IntAttr:$top_k, Lm_IntAttr:$n, Lm_IntAttr:$k,
@@ -213,7 +213,7 @@ def Kernel_AttentionOp : Kernel_Template<"attention"> {
   let description = [{
     Bit rule 2: the entries are walked in spans of `span` tokens at absolute cache indices; a span gives (m, l, o) by itself, spans are
     joined left to right within a chunk of `chunk` tokens, chunks left to right. A span outside the window or after the row's own
-    index may be skipped: it equals a fully masked one (m = -inf, l = 0). Cell = (row, kv head).
+    index may be skipped: it equals a fully masked one (m = -inf, l = 0). Cell = (rows of one grid tile, kv head).
   }];
   let arguments = (ins Kernel_In:$query, Kernel_In:$row_seq, Kernel_In:$row_index, Kernel_In:$block_table,
                        Kernel_In:$cache, Kernel_OptionalIn:$sinks, Kernel_Out:$out,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Verifiers of the kernel templates: buffers have the sizes that the attributes say, so that generated code stays inside.
+// Verifiers of the kernel templates: buffers have the sizes that the attributes say, so that
+// generated code stays inside.
 #include "dialects/kernel/KernelDialect.h"
 
 #include "mlir/IR/Builders.h"
@@ -112,8 +113,8 @@ BufferType rowsType(MLIRContext *context, Unit unit, int64_t perRow, Type elemen
   return BufferType::get(context, unit, perRow, 0, element);
 }
 
-BufferCheck &checkCache(BufferCheck &check, Operation *op, lm::CacheType layout, int64_t blockTokens,
-                        Value cache, Value table) {
+BufferCheck &checkCache(BufferCheck &check, Operation *op, lm::CacheType layout,
+                        int64_t blockTokens, Value cache, Value table) {
   MLIRContext *c = op->getContext();
   std::optional<int64_t> row = product(product(layout.getLayers(), layout.getKvHeads()),
                                        layout.getKeyHead() + layout.getValueHead());
@@ -290,16 +291,15 @@ LogicalResult ElementwiseOp::verify() {
   if (out.getUnit() == Unit::Fixed || out.getFixed() != 0 || out.getPerUnit() != getFeatures()) {
     return emitOpError() << "out is " << out << ", expected rows of " << getFeatures();
   }
-  if (body.getNumArguments() != getInputs().size() || body.empty() ||
-      !isa<YieldOp>(body.back())) {
+  if (body.getNumArguments() != getInputs().size() || body.empty() || !isa<YieldOp>(body.back())) {
     return emitOpError("expected a body with one scalar per input, ended by kernel.yield");
   }
   for (auto [input, arg] : llvm::zip(getInputs(), body.getArguments())) {
     auto type = cast<BufferType>(input.getType());
     bool rows = type.getUnit() == out.getUnit() && type.getFixed() == 0 &&
                 type.getPerUnit() == getFeatures();
-    bool shared = type.getUnit() == Unit::Fixed &&
-                  (type.getFixed() == getFeatures() || type.getFixed() == 1);
+    bool shared =
+        type.getUnit() == Unit::Fixed && (type.getFixed() == getFeatures() || type.getFixed() == 1);
     if (!rows && !shared) {
       return emitOpError() << "input " << type << " is neither [rows, " << getFeatures()
                            << "] nor one row nor one scalar";
@@ -309,9 +309,8 @@ LogicalResult ElementwiseOp::verify() {
     }
   }
   Type yielded = cast<YieldOp>(body.back()).getValue().getType();
-  return yielded == out.getElement()
-             ? success()
-             : emitOpError() << "yields " << yielded << " into " << out;
+  return yielded == out.getElement() ? success()
+                                     : emitOpError() << "yields " << yielded << " into " << out;
 }
 
 } // namespace sluicec::kernel

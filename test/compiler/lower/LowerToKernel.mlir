@@ -58,7 +58,7 @@ module @dense {
 // CHECK-LABEL: module @attention
 // CHECK: kernel.func @row_index_0 grid [#kernel.grid_dim<seqs * 1 + 0 tile 1>]
 // CHECK: kernel.cache_append {{.*}} {block_tokens = 16 : i64, layer = 0 : i64, layout = !lm.cache<window = 16
-// CHECK: kernel.func @attention_0 grid [#kernel.grid_dim<tokens * 1 + 0 tile 1>, #kernel.grid_dim<fixed * 0 + 2 tile 1>]
+// CHECK: kernel.func @attention_0 grid [#kernel.grid_dim<tokens * 1 + 0 tile 8>, #kernel.grid_dim<fixed * 0 + 2 tile 1>]
 // CHECK: kernel.attention {{.*}} sinks {{.*}} chunk = 1024 : i64, {{.*}} span = 64 : i64, window = 16
 // CHECK: kernel.attention {{.*}} layer = 1 : i64, layout = !lm.cache<window = 0
 // CHECK: kernel.program @step
