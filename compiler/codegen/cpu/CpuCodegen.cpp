@@ -16,13 +16,13 @@ namespace {
 /// Emitted loops rely on the grid that lowering chose; a wrong one is a diagnostic, not a wild
 /// address.
 LogicalResult checkGrid(kernel::FuncOp func, Operation *op) {
-  size_t expected = isa<kernel::MatmulOp, kernel::GroupedMatmulOp, kernel::AttentionOp>(op) ? 2 : 1;
+  bool hasTiles = isa<kernel::MatmulOp, kernel::GroupedMatmulOp, kernel::AttentionOp>(op);
+  size_t expected = hasTiles ? 2 : 1;
   if (func.getGrid().size() != expected) {
     return op->emitOpError() << "stands in a grid of " << func.getGrid().size()
                              << " dimensions, expected " << expected << " for CPU code";
   }
-  if (!isa<kernel::MatmulOp, kernel::GroupedMatmulOp>(op) &&
-      cast<kernel::GridDimAttr>(func.getGrid()[0]).getTile() != 1) {
+  if (!hasTiles && cast<kernel::GridDimAttr>(func.getGrid()[0]).getTile() != 1) {
     return op->emitOpError("expected a grid of one cell per row for CPU code");
   }
   return success();

@@ -17,11 +17,12 @@ namespace {
 /// k steps that one pass over a tile's rows takes: an f32 panel of 64 columns stays in the
 /// first-level cache.
 constexpr int64_t kChunk = 128;
-/// More rows than this, and a chunk of 16-bit weights is extended to f32 once instead of per row
-/// group.
-constexpr int64_t kExtendRows = 12;
-/// How far ahead of the k loop the weights of a single row are fetched.
-constexpr int64_t kPrefetchBytes = 2048;
+/// At most so many rows are bound by memory: weights are read as they lie, and fetched just ahead
+/// of the k loop. With more, a chunk of 16-bit weights is extended to f32 once instead of per row
+/// group, and the next chunk is fetched meanwhile.
+constexpr int64_t kFewRows = 12;
+/// How far ahead of the k loop the weights of few rows are fetched.
+constexpr int64_t kAheadBytes = 2048;
 
 /// What a panel product needs to know; `n` are output columns, of which a panel gives `outWidth`.
 struct PanelShape {
@@ -50,7 +51,7 @@ class PanelProduct {
 public:
   PanelProduct(KernelFrame &f, PanelShape shape, int64_t tile)
       : f(f), shape(shape), sums(f.scratch(tile * shape.width * 4)) {
-    if (!shape.weightType.isF32() && tile > kExtendRows) {
+    if (!shape.weightType.isF32() && tile > kFewRows) {
       extended = f.scratch(kChunk * shape.width * 4);
     }
   }
@@ -63,7 +64,7 @@ public:
     {
       OpBuilder::InsertionGuard guard(f);
       f.setInsertionPointToStart(branch.thenBlock());
-      Slice all{panel, f.index(0), f.index(shape.k), shape.weightType, /*prefetch=*/true};
+      Slice all{panel, f.index(0), f.index(shape.k), shape.weightType, Value(), Value()};
       rowGroup(1, f.index(0), all, rows);
       f.setInsertionPointToStart(branch.elseBlock());
       manyRows(panel, rows);
@@ -76,7 +77,9 @@ private:
   struct Slice {
     Value weights, begin, length;
     Type type;
-    bool prefetch = false;
+    Value next; ///< the chunk behind this one, to be fetched by all row groups together; null with
+                ///< few rows
+    Value nextStep; ///< bytes of it per k step of a row group
   };
 
   KernelFrame &f;
@@ -98,22 +101,32 @@ private:
     f.loop(0, shape.k, kChunk, [&](Value begin) {
       Value length = f.minInt(f.index(kChunk), f.sub(f.index(shape.k), begin));
       Value chunk = f.at(shape.weightType, panel, f.mul(begin, shape.width));
-      Slice direct{chunk, begin, length, shape.weightType};
-      if (!extended) {
-        rowGroups(direct, rows);
-        return;
-      }
-      Value isLong = f.compare(arith::CmpIPredicate::sgt, rows.count, f.index(kExtendRows));
+      Value isLong = f.compare(arith::CmpIPredicate::sgt, rows.count, f.index(kFewRows));
       auto branch = scf::IfOp::create(f, isLong, /*withElseRegion=*/true);
       OpBuilder::InsertionGuard guard(f);
       f.setInsertionPointToStart(branch.thenBlock());
-      f.loop(f.index(0), f.mul(length, shape.width), kLanes, [&](Value i) {
-        Value v = f.load(f.vec(shape.weightType), f.at(shape.weightType, chunk, i), 32);
-        f.store(f.extend(v), f.at(f.f32(), extended, i), 64);
-      });
-      rowGroups({extended, begin, length, f.f32()}, rows);
+      Slice slice{chunk, begin, length, shape.weightType, Value(), Value()};
+      slice.next = f.at(shape.weightType, chunk, kChunk * shape.width);
+      Value groups = f.ceilDiv(rows.count, 6);
+      slice.nextStep = f.div(f.index(shape.width * f.bytesOf(shape.weightType)), groups);
+      if (extended) {
+        extendChunk(chunk, length);
+        slice.weights = extended;
+        slice.type = f.f32();
+      }
+      rowGroups(slice, rows);
       f.setInsertionPointToStart(branch.elseBlock());
-      rowGroups(direct, rows);
+      rowGroups({chunk, begin, length, shape.weightType, Value(), Value()}, rows);
+    });
+  }
+
+  void extendChunk(Value chunk, Value length) {
+    f.loop(f.index(0), f.mul(length, shape.width), shape.width, [&](Value i) {
+      for (int64_t v = 0; v < shape.width; v += kLanes) {
+        Value offset = f.add(i, v);
+        Value w = f.load(f.vec(shape.weightType), f.at(shape.weightType, chunk, offset), 32);
+        f.store(f.extend(w), f.at(f.f32(), extended, offset), 64);
+      }
     });
   }
 
@@ -165,9 +178,15 @@ private:
     }
     Value first = f.at(slice.type, slice.weights, column);
     int64_t alignment = f.bytesOf(slice.type) * kLanes;
+    // Each row group fetches its part of the next chunk.
+    Value fetch = slice.next ? f.at(f.getI8Type(), slice.next,
+                                    f.mul(f.mul(f.div(row, 6), kChunk), slice.nextStep))
+                             : Value();
     carried = f.loop(f.index(0), slice.length, 1, carried, [&](Value k, ValueRange sum) {
       Value line = f.at(slice.type, first, f.mul(k, shape.width));
-      if (slice.prefetch) {
+      if (fetch) {
+        f.prefetch(f.at(f.getI8Type(), fetch, f.mul(k, slice.nextStep)), /*level=*/2);
+      } else {
         fetchAhead(line, columnsAtOnce(group) * f.bytesOf(slice.type));
       }
       SmallVector<Value> weights, next;
@@ -190,7 +209,7 @@ private:
 
   void fetchAhead(Value line, int64_t bytes) {
     for (int64_t offset = 0; offset < bytes; offset += 64) {
-      f.prefetch(f.at(f.getI8Type(), line, kPrefetchBytes + offset));
+      f.prefetch(f.at(f.getI8Type(), line, kAheadBytes + offset), /*level=*/1);
     }
   }
 
@@ -287,20 +306,24 @@ struct ExpertTiles {
 
   Value start(Value expert) { return f.toI64(f.loadAt(f.i32(), starts, expert)); }
   Value rowsOf(Value expert) { return f.sub(start(f.add(expert, 1)), start(expert)); }
+  Value tilesOf(Value expert) { return f.ceilDiv(rowsOf(expert), tile); }
 
-  /// Goes on from (expert, number of tiles before it) to the expert that holds tile `number`;
-  /// `experts` if none.
+  /// Of all experts together.
+  Value total() {
+    Value none = f.index(0);
+    return f.loop(none, f.index(experts), 1, {none}, [&](Value e, ValueRange sum) {
+      return SmallVector<Value>{f.add(sum[0], tilesOf(e))};
+    })[0];
+  }
+
+  /// Goes on from (expert, number of tiles before it) to the expert that holds tile `number` of
+  /// total().
   SmallVector<Value> find(ValueRange from, Value number) {
-    // A tile number beyond all tiles ends at `experts`, where starts is not read.
     auto goesOn = [&](ValueRange at) -> Value {
-      Value inside = f.compare(arith::CmpIPredicate::slt, at[0], f.index(experts));
-      Value clamped = f.minInt(at[0], f.index(experts - 1));
-      Value next = f.add(at[1], f.ceilDiv(rowsOf(clamped), tile));
-      return f.both(inside, f.compare(arith::CmpIPredicate::sle, next, number));
+      return f.compare(arith::CmpIPredicate::sle, f.add(at[1], tilesOf(at[0])), number);
     };
     return f.loopWhile(from, goesOn, [&](ValueRange at) {
-      Value next = f.add(at[1], f.ceilDiv(rowsOf(at[0]), tile));
-      return SmallVector<Value>{f.add(at[0], 1), next};
+      return SmallVector<Value>{f.add(at[0], 1), f.add(at[1], tilesOf(at[0]))};
     });
   }
 };
@@ -319,30 +342,34 @@ LogicalResult emitTemplate(kernel::GroupedMatmulOp op, KernelFrame &f) {
   Value x = f.buffer(op.getX()), weight = f.buffer(op.getWeight()), order = f.buffer(op.getOrder());
   Value bias = f.buffer(op.getBias()), out = f.buffer(op.getOut());
   ExpertTiles tiles{f, f.buffer(op.getStarts()), op.getExperts(), tile};
+  // The grid has as many cells as there may be tiles of panels; only the experts' rows tell how
+  // many there are. Those are shared out evenly: cells [begin, end) of n do [begin, end) * work /
+  // n. So no thread is left with empty cells.
+  Value cells = f.mul(f.ceilDiv(f.gridExtent(0), tile), panels),
+        work = f.mul(tiles.total(), panels);
+  Value workBegin = f.div(f.mul(f.cellBegin(), work), cells);
+  Value workEnd = f.div(f.mul(f.cellEnd(), work), cells);
   // Row tiles outside, panels inside: an expert is looked for once per row tile.
-  Value firstTile = f.div(f.cellBegin(), panels), endTile = f.ceilDiv(f.cellEnd(), panels);
+  Value firstTile = f.div(workBegin, panels), endTile = f.ceilDiv(workEnd, panels);
   SmallVector<Value> walk{f.index(0), f.index(0)};
   f.loop(firstTile, endTile, 1, walk, [&](Value number, ValueRange from) {
     SmallVector<Value> found = tiles.find(from, number);
     Value expert = found[0], base = f.mul(number, panels);
-    Value none = f.compare(arith::CmpIPredicate::sge, expert, f.index(op.getExperts()));
-    Value begin = f.maxInt(f.sub(f.cellBegin(), base), f.index(0));
-    Value end = f.minInt(f.sub(f.cellEnd(), base), f.index(panels));
-    f.ifThen(f.compare(arith::CmpIPredicate::eq, none, f.constant(f.getI1Type(), 0)), [&] {
-      Value first = f.mul(f.sub(number, found[1]), tile);
-      Value choices = f.at(f.i32(), order, f.add(tiles.start(expert), first));
-      auto choice = [&](Value i) { return f.toI64(f.loadAt(f.i32(), choices, i)); };
-      auto xRow = [&](Value i) {
-        Value row = op.getPerChoice() ? choice(i) : f.div(choice(i), op.getTopK());
-        return f.at(f.f32(), x, f.mul(row, shape->k));
-      };
-      TileRows rows{f.minInt(f.index(tile), f.sub(tiles.rowsOf(expert), first)), xRow, choice};
-      Epilogue epilogue{bias ? f.at(f.f32(), bias, f.mul(expert, biasPerExpert)) : Value(), Value(),
-                        out};
-      f.loop(begin, end, 1, [&](Value panel) {
-        Value at = f.mul(f.add(f.mul(expert, panels), panel), panelElements);
-        product.emit(f.at(shape->weightType, weight, at), panel, rows, epilogue);
-      });
+    Value begin = f.maxInt(f.sub(workBegin, base), f.index(0));
+    Value end = f.minInt(f.sub(workEnd, base), f.index(panels));
+    Value first = f.mul(f.sub(number, found[1]), tile);
+    Value choices = f.at(f.i32(), order, f.add(tiles.start(expert), first));
+    auto choice = [&](Value i) { return f.toI64(f.loadAt(f.i32(), choices, i)); };
+    auto xRow = [&](Value i) {
+      Value row = op.getPerChoice() ? choice(i) : f.div(choice(i), op.getTopK());
+      return f.at(f.f32(), x, f.mul(row, shape->k));
+    };
+    TileRows rows{f.minInt(f.index(tile), f.sub(tiles.rowsOf(expert), first)), xRow, choice};
+    Epilogue epilogue{bias ? f.at(f.f32(), bias, f.mul(expert, biasPerExpert)) : Value(), Value(),
+                      out};
+    f.loop(begin, end, 1, [&](Value panel) {
+      Value at = f.mul(f.add(f.mul(expert, panels), panel), panelElements);
+      product.emit(f.at(shape->weightType, weight, at), panel, rows, epilogue);
     });
     return found;
   });

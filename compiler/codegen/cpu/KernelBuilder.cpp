@@ -208,8 +208,8 @@ void KernelBuilder::storeMasked(Value v, Value address, Value mask) {
   LLVM::MaskedStoreOp::create(*this, v, address, mask, static_cast<uint32_t>(bytesOf(element)));
 }
 
-void KernelBuilder::prefetch(Value address) {
-  LLVM::Prefetch::create(*this, address, /*rw=*/0u, /*hint=*/3u, /*cache=*/1u);
+void KernelBuilder::prefetch(Value address, unsigned level) {
+  LLVM::Prefetch::create(*this, address, /*rw=*/0u, /*hint=*/4u - level, /*cache=*/1u);
 }
 
 // ---- Control ----

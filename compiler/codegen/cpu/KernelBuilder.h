@@ -118,7 +118,8 @@ public:
   /// The lanes that the i1 vector `mask` names.
   Value loadMasked(Type element, Value address, Value mask);
   void storeMasked(Value v, Value address, Value mask);
-  void prefetch(Value address);
+  /// Fetches a cache line for reading into the first or second level.
+  void prefetch(Value address, unsigned level);
 
   // ---- Control ----
   using LoopBody = llvm::function_ref<llvm::SmallVector<Value>(Value i, ValueRange carried)>;
