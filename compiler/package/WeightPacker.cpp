@@ -11,22 +11,49 @@ namespace sluicec::package {
 
 using namespace kernel;
 
+/// Eight rows by one cache line, before they are transposed.
+template <typename Bits> struct Block {
+  static constexpr int64_t kRows = 8, kColumns = 64 / sizeof(Bits);
+  Bits bits[kRows][kColumns];
+
+  /// `from` is [.., stride]; `size` elements of each row. A constant size makes the copies moves.
+  void load(const char *from, int64_t stride, int64_t numRows, int64_t size) {
+    for (int64_t j = 0; j < numRows; ++j, from += stride * sizeof(Bits)) {
+      std::memcpy(bits[j], from, static_cast<size_t>(size) * sizeof(Bits));
+    }
+  }
+  /// `to` is [size, stride]; numRows elements of each.
+  void storeTransposed(char *to, int64_t stride, int64_t numRows, int64_t size) const {
+    for (int64_t k = 0; k < size; ++k, to += stride * sizeof(Bits)) {
+      Bits line[kRows];
+      for (int64_t j = 0; j < kRows; ++j) {
+        line[j] = bits[j][k];
+      }
+      std::memcpy(to, line, static_cast<size_t>(numRows) * sizeof(Bits));
+    }
+  }
+};
+
 /// out[k - firstK, j] = rows[j, k] for j < width and k in [firstK, endK); Bits is an unsigned type
-/// of the element's size. In blocks of one cache line by eight rows, so that rows at a distance of
-/// a power of two do not push each other out of the cache.
+/// of the element's size. By blocks, since rows often lie a power of two apart and would push each
+/// other out of the cache.
 template <typename Bits>
 static void transposePanel(const char *rows, char *out, int64_t width, int64_t columns,
                            std::pair<int64_t, int64_t> range) {
-  constexpr int64_t kRowBlock = 8, kColumnBlock = 64 / sizeof(Bits);
-  for (int64_t j0 = 0; j0 < width; j0 += kRowBlock) {
-    int64_t j1 = std::min(width, j0 + kRowBlock);
-    for (int64_t k0 = range.first; k0 < range.second; k0 += kColumnBlock) {
-      int64_t k1 = std::min(range.second, k0 + kColumnBlock);
-      for (int64_t k = k0; k < k1; ++k) {
-        for (int64_t j = j0; j < j1; ++j) {
-          std::memcpy(out + ((k - range.first) * width + j) * sizeof(Bits),
-                      rows + (j * columns + k) * sizeof(Bits), sizeof(Bits));
-        }
+  using Tile = Block<Bits>;
+  Tile tile = {};
+  for (int64_t j = 0; j < width; j += Tile::kRows) {
+    int64_t numRows = std::min(Tile::kRows, width - j);
+    for (int64_t k = range.first; k < range.second; k += Tile::kColumns) {
+      int64_t size = std::min(Tile::kColumns, range.second - k);
+      const char *from = rows + (j * columns + k) * sizeof(Bits);
+      char *to = out + ((k - range.first) * width + j) * sizeof(Bits);
+      if (numRows == Tile::kRows && size == Tile::kColumns) {
+        tile.load(from, columns, Tile::kRows, Tile::kColumns);
+        tile.storeTransposed(to, width, Tile::kRows, Tile::kColumns);
+      } else {
+        tile.load(from, columns, numRows, size);
+        tile.storeTransposed(to, width, numRows, size);
       }
     }
   }
@@ -77,7 +104,10 @@ llvm::Error WeightPacker::readPanel(int64_t index, ReadRows read) {
   int64_t outputs = rows / parts, perPart = weight.layout.getWidth() / parts;
   int64_t first = inMatrix * perPart, count = std::min(perPart, outputs - first);
   size_t rowBytes = static_cast<size_t>(columns) * weight.elementBytes;
-  slab.assign(static_cast<size_t>(weight.layout.getWidth()) * rowBytes, 0);
+  slab.resize(static_cast<size_t>(weight.layout.getWidth()) * rowBytes);
+  if (count < perPart) {
+    std::fill(slab.begin(), slab.end(), 0);
+  }
   for (int64_t part = 0; part < parts; ++part) {
     MutableArrayRef<char> into(slab.data() + static_cast<size_t>(part * perPart) * rowBytes,
                                static_cast<size_t>(count) * rowBytes);
@@ -102,23 +132,30 @@ llvm::Error WeightPacker::packPanels(uint64_t begin, MutableArrayRef<char> out, 
     std::pair<int64_t, int64_t> range{
         static_cast<int64_t>((at - panelBegin) / stepBytes),
         static_cast<int64_t>((stop - panelBegin + stepBytes - 1) / stepBytes)};
-    panel.resize(static_cast<size_t>(range.second - range.first) * stepBytes);
+    uint64_t skipped = at - panelBegin - static_cast<uint64_t>(range.first) * stepBytes;
+    uint64_t covered = static_cast<uint64_t>(range.second - range.first) * stepBytes;
+    char *into = out.data() + (at - begin);
+    if (covered != stop - at) { // a range that begins or ends inside a step
+      panel.resize(covered);
+      into = panel.data();
+    }
     switch (weight.elementBytes) {
     case 1:
-      transposePanel<uint8_t>(slab.data(), panel.data(), width, columns, range);
+      transposePanel<uint8_t>(slab.data(), into, width, columns, range);
       break;
     case 2:
-      transposePanel<uint16_t>(slab.data(), panel.data(), width, columns, range);
+      transposePanel<uint16_t>(slab.data(), into, width, columns, range);
       break;
     case 4:
-      transposePanel<uint32_t>(slab.data(), panel.data(), width, columns, range);
+      transposePanel<uint32_t>(slab.data(), into, width, columns, range);
       break;
     default:
-      transposePanel<uint64_t>(slab.data(), panel.data(), width, columns, range);
+      transposePanel<uint64_t>(slab.data(), into, width, columns, range);
       break;
     }
-    uint64_t skipped = at - panelBegin - static_cast<uint64_t>(range.first) * stepBytes;
-    std::memcpy(out.data() + (at - begin), panel.data() + skipped, stop - at);
+    if (covered != stop - at) {
+      std::memcpy(out.data() + (at - begin), panel.data() + skipped, stop - at);
+    }
     at = stop;
   }
   return llvm::Error::success();
