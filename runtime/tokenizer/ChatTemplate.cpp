@@ -71,6 +71,9 @@ Result<std::string> ChatTemplate::render(const std::vector<ChatMessage> &message
   TemplateEvaluator evaluator(parts_->tree, runtime);
   evaluator.define("messages", messagesValue(runtime, messages));
   evaluator.define("add_generation_prompt", Value::ofBool(options.addGenerationPrompt));
+  if (options.nowSeconds) {
+    evaluator.defineClock(*options.nowSeconds);
+  }
   evaluator.define("tools", Value::none());
   evaluator.define("documents", Value::none());
   for (const auto &[name, token] :

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,10 @@ struct RenderOptions {
   /// A JSON object whose members become variables of the template (`tools`, `enable_thinking`,
   /// ...); empty for none.
   std::string variablesJson;
+  /// The time that `strftime_now` formats (transformers gives templates the host's clock; here the
+  /// caller decides), in seconds since 1970, UTC. Without it `strftime_now` is undefined, and
+  /// templates fall back to a date of their own.
+  std::optional<int64_t> nowSeconds;
   TemplateLimits limits;
 };
 

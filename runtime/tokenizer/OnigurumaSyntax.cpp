@@ -17,11 +17,19 @@ namespace {
 constexpr std::string_view kSpace =
     "\\t-\\r\\x{20}\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}"
     "\\x{2029}\\x{202F}\\x{205F}\\x{3000}";
+// \S inside of a class: the rest.
+constexpr std::string_view kNotSpace =
+    "\\x{0}-\\x{8}\\x{E}-\\x{1F}\\x{21}-\\x{84}\\x{86}-\\x{9F}\\x{A1}-\\x{167F}\\x{1681}-\\x{1FFF}"
+    "\\x{200B}-\\x{2027}"
+    "\\x{202A}-\\x{202E}\\x{2030}-\\x{205E}\\x{2060}-\\x{2FFF}\\x{3001}-\\x{10FFFF}";
 // \w: Alphabetic, M, Nd, Pc (Oniguruma's CR_Word); Alphabetic is L, Nl and circled and squared
 // letters beside M.
 constexpr std::string_view kWord =
     "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}"
     "\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}";
+// Outside of a class, where Oniguruma looks Latin-1 up in a table of its own, the superscript
+// digits and fractions too.
+constexpr std::string_view kLatinWord = "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
 constexpr std::string_view kDigit = "\\p{Nd}";
 constexpr std::string_view kHexDigit = "0-9a-fA-F";
 
@@ -128,12 +136,12 @@ private:
     if (whole.size() < 2) {
       return invalidArgument("regex ends with a backslash");
     }
+    const std::string word = std::string(kWord) + std::string(kLatinWord);
     if (auto members = classEscape(whole[1])) {
-      out_ += "[" + *members + "]";
+      out_ += "[" + (whole[1] == 'w' ? word : *members) + "]";
       at_ += 2;
       return Status::ok();
     }
-    const std::string word(kWord);
     switch (whole[1]) {
     case 'S':
       return emit("[^" + std::string(kSpace) + "]");
@@ -265,14 +273,14 @@ private:
     return Status::ok();
   }
 
-  /// [...]: no nested sets; a hyphen next to a set such as \s is a literal.
+  /// [...]: no nested sets, no range with a set such as \s at an end.
   Status charClass() {
     out_ += in_[at_++];
     if (at_ < in_.size() && in_[at_] == '^') {
       out_ += in_[at_++];
     }
     bool first = true;
-    bool afterSet = false;   // the last member was a set such as \s: a hyphen after it is a literal
+    bool afterSet = false;   // the last member was a set such as \s
     bool afterRange = false; // the last byte was the hyphen of a range
     for (; at_ < in_.size(); first = false) {
       const char c = in_[at_];
@@ -289,15 +297,17 @@ private:
         continue;
       }
       if (c == '-' && !first && in_.substr(at_, 2) != "-]") {
-        out_ += afterSet ? "\\-" : "-";
-        afterRange = !afterSet && !afterRange;
-        afterSet = false;
+        if (afterSet) { // an error in Oniguruma too
+          return refuse("range that begins with a set");
+        }
+        out_ += '-';
+        afterRange = !afterRange;
         ++at_;
         continue;
       }
       const char next = c == '\\' && at_ + 1 < in_.size() ? in_[at_ + 1] : '\0';
       const auto members = classEscape(next);
-      afterSet = members || next == 'p' || next == 'P';
+      afterSet = members || next == 'p' || next == 'P' || next == 'S' || next == 'D';
       if (afterSet && afterRange) {
         return refuse("range that ends in a set");
       }
@@ -323,10 +333,13 @@ private:
     if (next == 'b') { // a backspace inside of a class
       return emit("\\x{08}");
     }
+    if (next == 'S') {
+      return emit(kNotSpace);
+    }
     if (next == 'D') {
       return emit("\\P{Nd}");
     }
-    return character(); // refuses \S \W \H \B ... as unknown letters
+    return character(); // refuses \W \H \B ... as unknown letters
   }
 
   std::string_view in_;

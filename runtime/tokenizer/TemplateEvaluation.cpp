@@ -292,6 +292,12 @@ Value TemplateEvaluator::callFunction(TemplateFunction function,
     return runtime_.fail("the chat template refuses these messages: " +
                          (fits ? textOf(runtime_, arguments.positional[0]) : std::string()));
   }
+  if (function == TemplateFunction::StrftimeNow) {
+    const bool fits = arguments.positional.size() == 1 && arguments.named.empty() &&
+                      arguments.positional[0].isText();
+    return fits ? formatTime(runtime_, nowSeconds_, *arguments.positional[0].text)
+                : runtime_.fail("strftime_now() takes one text");
+  }
   // namespace(...) and dict(...): maybe a dict, then names.
   std::vector<std::pair<Value, Value>> entries;
   if (!arguments.positional.empty()) {

@@ -38,6 +38,14 @@ void TemplateEvaluator::define(std::string_view name, const Value &value) {
   }
 }
 
+void TemplateEvaluator::defineClock(int64_t seconds) {
+  nowSeconds_ = seconds;
+  Value value;
+  value.kind = ValueKind::Function;
+  value.function = TemplateFunction::StrftimeNow;
+  define("strftime_now", value);
+}
+
 std::string TemplateEvaluator::run() {
   execute(tree_.root);
   return runtime_.failed() ? std::string() : std::move(output_);

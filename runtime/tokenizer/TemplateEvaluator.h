@@ -34,6 +34,8 @@ public:
   TemplateEvaluator(const TemplateTree &tree, TemplateRuntime &runtime);
   /// Defines a variable of the outermost scope. `name` must live as long as the evaluator.
   void define(std::string_view name, const Value &value);
+  /// Defines strftime_now(format) for a time in seconds since 1970, UTC.
+  void defineClock(int64_t seconds);
   /// The whole output; an error is in the runtime.
   std::string run();
 
@@ -103,6 +105,7 @@ private:
   TemplateScope *scope_;
   std::string output_;
   std::string *out_ = &output_; // where text goes: the output, or a captured block
+  int64_t nowSeconds_ = 0;
   uint32_t levels_ = 0;
   uint32_t calls_ = 0;
 };

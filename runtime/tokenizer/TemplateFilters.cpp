@@ -273,21 +273,33 @@ Value joined(TemplateRuntime &runtime, const Value &input, const TemplateArgumen
 
 /// The `tojson` of transformers, not of jinja2: plain json.dumps, nothing escaped for HTML.
 Value toJson(TemplateRuntime &runtime, const Value &input, const TemplateArguments &arguments) {
-  constexpr std::array<std::string_view, 2> kNames = {"ensure_ascii", "indent"};
-  std::array<Value, 2> a = {Value::ofBool(false), Value::none()};
+  constexpr std::array<std::string_view, 4> kNames = {"ensure_ascii", "indent", "separators",
+                                                      "sort_keys"};
+  std::array<Value, 4> a = {Value::ofBool(false), Value::none(), Value::none(),
+                            Value::ofBool(false)};
   if (!bindArguments(runtime, "tojson", arguments, kNames, 0, a)) {
     return {};
   }
-  std::optional<int> indent;
+  JsonStyle style;
+  style.ascii = isTrue(a[0]);
+  style.sortKeys = isTrue(a[3]);
   if (a[1].is(ValueKind::Int) && a[1].integer >= 0 && a[1].integer <= 64) {
-    indent = static_cast<int>(a[1].integer);
+    style.indent = static_cast<int>(a[1].integer);
+    style.itemSeparator = ",";
   } else if (!a[1].is(ValueKind::None)) {
     return runtime.fail("the indent of 'tojson' must be none or 0 ... 64");
   }
-  if (isTrue(a[0])) {
-    return runtime.fail("'tojson' with ensure_ascii is not supported");
+  if (!a[2].is(ValueKind::None)) {
+    const bool pair = (a[2].is(ValueKind::Tuple) || a[2].is(ValueKind::List)) &&
+                      a[2].list->items.size() == 2 && a[2].list->items[0].isText() &&
+                      a[2].list->items[1].isText();
+    if (!pair) {
+      return runtime.fail("the separators of 'tojson' must be two texts");
+    }
+    style.itemSeparator = *a[2].list->items[0].text;
+    style.keySeparator = *a[2].list->items[1].text;
   }
-  return runtime.makeText(jsonOf(runtime, input, indent));
+  return runtime.makeText(jsonOf(runtime, input, style));
 }
 
 /// The filters whose input is turned into text first.
@@ -319,7 +331,7 @@ Value textFilter(TemplateRuntime &runtime, std::string_view name, const std::str
                                             : LetterCase::Capitalized;
     return runtime.makeText(changeCase(runtime, text, to));
   }
-  return runtime.makeText(text); // string, safe (nothing is escaped here)
+  return runtime.makeText(text); // string
 }
 
 /// jinja2's do_default.
@@ -340,6 +352,15 @@ Value applyFilter(TemplateRuntime &runtime, std::string_view name, const Value &
                   const TemplateArguments &arguments) {
   if (!isKnownFilter(name)) { // a name computed at run time: map(name)
     return runtime.fail("filter '" + std::string(name.substr(0, 40)) + "' is not supported");
+  }
+  if (name == "safe") {
+    Value marked = input.isText() ? input : runtime.makeText(textOf(runtime, input));
+    marked.markup = marked.isText();
+    return marked;
+  }
+  if (input.markup && name != "default" && name != "d") {
+    return runtime.fail("filter '" + std::string(name) +
+                        "' of a text marked safe is not supported");
   }
   if (name == "default" || name == "d") {
     return withDefault(runtime, input, arguments);

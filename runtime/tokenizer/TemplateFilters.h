@@ -44,6 +44,12 @@ bool applyTest(TemplateRuntime &runtime, std::string_view name, const Value &inp
 /// value.name(arguments) of strings, lists and dicts.
 Value callMethod(TemplateRuntime &runtime, const Value &object, std::string_view name,
                  const TemplateArguments &arguments);
+/// text.format(arguments) with {}, {0} and {name}; conversions, formats and attributes are refused.
+/// (TemplateFormat.cpp)
+Value formatText(TemplateRuntime &runtime, const std::string &text,
+                 const TemplateArguments &arguments);
+/// strftime of seconds since 1970 in UTC, with C's names of days and months. (TemplateFormat.cpp)
+Value formatTime(TemplateRuntime &runtime, int64_t seconds, const std::string &format);
 /// True when Python's type has such a method, so that value.name is no lookup of a key.
 bool hasMethod(ValueKind kind, std::string_view name);
 

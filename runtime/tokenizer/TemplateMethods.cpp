@@ -273,6 +273,9 @@ Value callTextMethod(TemplateRuntime &runtime, const Value &object, std::string_
   if (name == "replace") {
     return replaceText(runtime, text, arguments);
   }
+  if (name == "format") {
+    return formatText(runtime, text, arguments);
+  }
   if (arguments.empty()) {
     if (const auto result = plainTextMethod(runtime, text, name)) {
       return *result;
@@ -396,6 +399,10 @@ Value callMethod(TemplateRuntime &runtime, const Value &object, std::string_view
   if (!hasMethod(object.kind, name)) {
     return runtime.fail("a " + std::string(kindName(object.kind)) + " has no method '" +
                         std::string(name) + "'");
+  }
+  if (object.markup) {
+    return runtime.fail("method '" + std::string(name) +
+                        "' of a text marked safe is not supported");
   }
   switch (object.kind) {
   case ValueKind::String:

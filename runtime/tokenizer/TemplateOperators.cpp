@@ -27,11 +27,44 @@ Value badOperands(TemplateRuntime &runtime, std::string_view sign, const Value &
 
 bool isSequence(const Value &v) { return v.is(ValueKind::List) || v.is(ValueKind::Tuple); }
 
+/// HTML escapes as markupsafe writes them.
+std::string escaped(const std::string &text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+    case '&':
+      out += "&amp;";
+      break;
+    case '<':
+      out += "&lt;";
+      break;
+    case '>':
+      out += "&gt;";
+      break;
+    case '"':
+      out += "&#34;";
+      break;
+    case '\'':
+      out += "&#39;";
+      break;
+    default:
+      out += c;
+    }
+  }
+  return out;
+}
+
 /// a + b of texts, lists and tuples.
 Value addValues(TemplateRuntime &runtime, const Value &a, const Value &b) {
   if (a.isText() && b.isText()) {
     if (!runtime.reserve(0) || a.text->size() + b.text->size() > runtime.limits().memoryBytes) {
       return runtime.failLimit("a text is longer than the memory limit");
+    }
+    if (a.markup || b.markup) { // markupsafe.Markup.__add__ and __radd__
+      Value sum = runtime.makeText((a.markup ? *a.text : escaped(*a.text)) +
+                                   (b.markup ? *b.text : escaped(*b.text)));
+      sum.markup = sum.isText();
+      return sum;
     }
     return runtime.makeText(*a.text + *b.text);
   }

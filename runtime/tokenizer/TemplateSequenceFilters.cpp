@@ -329,6 +329,11 @@ std::optional<Value> applySequenceFilter(TemplateRuntime &runtime, std::string_v
                  : runtime.fail("filter '" + std::string(name) + "' takes no arguments");
     }
   }
+  const bool lazy = name == "map" || name == "select" || name == "reject" || name == "selectattr" ||
+                    name == "rejectattr";
+  if (lazy && !isTrue(input)) { // jinja2 looks at the items only when there are some: none is fine
+    return runtime.makeList({}, ValueKind::Lazy);
+  }
   const std::vector<Value> *items = elementsOf(runtime, input);
   if (!items) {
     return Value();

@@ -4,6 +4,7 @@
 
 #include "runtime/tokenizer/Unicode.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -142,11 +143,35 @@ std::string jsonText(std::string_view text) {
   return out + '"';
 }
 
+/// The same with ensure_ascii=True: UTF-16 code units of all that is not ASCII.
+std::string asciiJsonText(std::string_view text) {
+  const std::string json = jsonText(text);
+  std::string out;
+  auto unit = [&](char32_t code) {
+    char buffer[8];
+    std::snprintf(buffer, sizeof buffer, "\\u%04x", static_cast<unsigned>(code & 0xFFFF));
+    out += buffer;
+  };
+  for (size_t i = 0; i < json.size();) {
+    const Utf8Char c = decodeUtf8(json, i);
+    if (c.code < 0x80) {
+      out += json[i] == 0x7F ? "\\u007f" : std::string(1, json[i]);
+    } else if (c.code < 0x10000) {
+      unit(c.code);
+    } else {
+      unit(0xD800 + ((c.code - 0x10000) >> 10));
+      unit(0xDC00 + ((c.code - 0x10000) & 0x3FF));
+    }
+    i += c.length;
+  }
+  return out;
+}
+
 /// Writes repr() or JSON of nested values into one string, within the runtime's limits.
 class Writer {
 public:
-  Writer(TemplateRuntime &runtime, bool json, std::optional<int> indent)
-      : runtime_(runtime), json_(json), indent_(indent) {}
+  Writer(TemplateRuntime &runtime, bool json, JsonStyle style)
+      : runtime_(runtime), json_(json), style_(std::move(style)) {}
 
   std::string run(const Value &value) {
     write(value, 0);
@@ -179,7 +204,9 @@ private:
       break;
     case ValueKind::String:
       runtime_.spendBytes(value.text->size());
-      out_ += json_ ? jsonText(*value.text) : quotedText(*value.text);
+      out_ += !json_         ? quotedText(*value.text)
+              : style_.ascii ? asciiJsonText(*value.text)
+                             : jsonText(*value.text);
       break;
     case ValueKind::List:
     case ValueKind::Tuple:
@@ -208,16 +235,14 @@ private:
   }
 
   void separate(bool first, int depth) {
-    if (!json_ || !indent_) {
-      out_ += first ? "" : ", ";
-      return;
+    out_ += first ? "" : style_.itemSeparator;
+    if (json_ && style_.indent) {
+      newLine(depth + 1);
     }
-    out_ += first ? "" : ",";
-    newLine(depth + 1);
   }
 
   void newLine(int depth) {
-    const uint64_t width = static_cast<uint64_t>(*indent_) * static_cast<uint64_t>(depth);
+    const uint64_t width = static_cast<uint64_t>(*style_.indent) * static_cast<uint64_t>(depth);
     if (runtime_.reserve(width)) {
       out_ += '\n';
       out_.append(width, ' ');
@@ -225,7 +250,7 @@ private:
   }
 
   void close(const char *bracket, bool empty, int depth) {
-    if (json_ && indent_ && !empty) {
+    if (json_ && style_.indent && !empty) {
       newLine(depth);
     }
     out_ += bracket;
@@ -243,10 +268,24 @@ private:
     close(tuple ? ")" : "]", items.empty(), depth);
   }
 
+  /// The members in the order of their keys, which must all be texts.
+  std::vector<std::pair<Value, Value>> sorted(const DictValue &value) {
+    auto entries = value.entries;
+    const bool texts = std::all_of(entries.begin(), entries.end(),
+                                   [](const auto &entry) { return entry.first.isText(); });
+    if (!texts || !runtime_.spend(entries.size())) {
+      runtime_.fail("only texts can be sorted as keys");
+      return {};
+    }
+    std::sort(entries.begin(), entries.end(),
+              [](const auto &a, const auto &b) { return *a.first.text < *b.first.text; });
+    return entries;
+  }
+
   void dict(const DictValue &value, int depth) {
     out_ += "{";
     bool first = true;
-    for (const auto &[key, member] : value.entries) {
+    for (const auto &[key, member] : style_.sortKeys ? sorted(value) : value.entries) {
       if (runtime_.failed()) {
         return;
       }
@@ -260,7 +299,7 @@ private:
       out_ += quote ? "\"" : "";
       write(key, depth + 1);
       out_ += quote ? "\"" : "";
-      out_ += ": ";
+      out_ += style_.keySeparator;
       write(member, depth + 1);
     }
     close("}", value.entries.empty(), depth);
@@ -268,7 +307,7 @@ private:
 
   TemplateRuntime &runtime_;
   bool json_;
-  std::optional<int> indent_;
+  JsonStyle style_;
   std::string out_;
 };
 
@@ -282,11 +321,11 @@ std::string textOf(TemplateRuntime &runtime, const Value &value) {
   if (value.isUndefined()) {
     return {};
   }
-  return Writer(runtime, false, std::nullopt).run(value);
+  return Writer(runtime, false, {}).run(value);
 }
 
-std::string jsonOf(TemplateRuntime &runtime, const Value &value, std::optional<int> indent) {
-  return Writer(runtime, true, indent).run(value);
+std::string jsonOf(TemplateRuntime &runtime, const Value &value, const JsonStyle &style) {
+  return Writer(runtime, true, style).run(value);
 }
 
 namespace {

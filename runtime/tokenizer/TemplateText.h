@@ -14,8 +14,16 @@ namespace sluice {
 /// str(value); Undefined is empty. Fails for what has no useful text (generators, macros,
 /// functions).
 std::string textOf(TemplateRuntime &runtime, const Value &value);
-/// json.dumps(value, ensure_ascii=False, indent=indent); `indent` absent: one line.
-std::string jsonOf(TemplateRuntime &runtime, const Value &value, std::optional<int> indent);
+/// The arguments of json.dumps.
+struct JsonStyle {
+  std::optional<int> indent; ///< absent: one line
+  bool ascii = false;        ///< other characters as \uHHHH
+  bool sortKeys = false;
+  std::string itemSeparator = ", ";
+  std::string keySeparator = ": ";
+};
+/// json.dumps(value) in that style.
+std::string jsonOf(TemplateRuntime &runtime, const Value &value, const JsonStyle &style);
 /// repr() of a float: the shortest digits that read back the same.
 std::string floatText(double value);
 

@@ -22,7 +22,7 @@ struct DictValue;
 struct NamespaceValue;
 struct MacroValue;
 struct LoopValue;
-enum class TemplateFunction : uint8_t { Namespace, Range, Dict, RaiseException };
+enum class TemplateFunction : uint8_t { Namespace, Range, Dict, RaiseException, StrftimeNow };
 
 /// Undefined: a name or attribute that doesn't exist. Lazy: what Python's filters return as a
 /// generator (always true, no length, read once).
@@ -45,6 +45,8 @@ enum class ValueKind : uint8_t {
 
 struct Value {
   ValueKind kind = ValueKind::Undefined;
+  bool markup = false; ///< String: came from `safe`; what is added to it with + is escaped for
+                       ///< HTML, as in jinja2
   union {
     bool boolean;
     int64_t integer;

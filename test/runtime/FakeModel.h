@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A "language model" whose logits are a hash of what its attention sees: two cache groups, one with a
-// window. Computed by FakeKernels.cpp through the paged cache and by tests from plain token lists.
+// A "language model" whose logits are a hash of what its attention sees: two cache groups, one with
+// a window. Computed by FakeKernels.cpp through the paged cache and by tests from plain token
+// lists.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +12,16 @@ namespace sluice::fake {
 
 inline constexpr uint32_t kVocab = 32;
 inline constexpr uint32_t kBlockTokens = 4;
-inline constexpr uint64_t kWindow = 6;                       // of cache group 1; group 0 keeps all
-inline constexpr uint32_t kBlockInts = kBlockTokens * 2;     // token and cache index of each slot
-inline constexpr uint32_t kSalt = 0x5bd1e995;                // lies in the package as a weight
-inline constexpr uint32_t kPoison = 0xdeadbeef;              // attention met a block it must not miss
+inline constexpr uint64_t kWindow = 6;                   // of cache group 1; group 0 keeps all
+inline constexpr uint32_t kBlockInts = kBlockTokens * 2; // token and cache index of each slot
+inline constexpr uint32_t kSalt = 0x5bd1e995;            // lies in the package as a weight
+inline constexpr uint32_t kPoison = 0xdeadbeef;          // attention met a block it must not miss
 inline constexpr uint32_t kSeed = 2166136261U;
 
 /// One more visible token: the hash depends on order and place.
 inline uint32_t mix(uint32_t hash, int32_t token, int32_t index, uint32_t salt) {
-  return (hash ^ (static_cast<uint32_t>(token) + 31U * static_cast<uint32_t>(index))) * 16777619U + salt;
+  return (hash ^ (static_cast<uint32_t>(token) + 31U * static_cast<uint32_t>(index))) * 16777619U +
+         salt;
 }
 
 /// Logit v of a row with these hashes of both groups.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The fake model as a StepRunner without package and threads, for simulations of the engine: keeps its
-// own paged cache and notices every wrong block, and can be told to fail.
+// The fake model as a StepRunner without package and threads, for simulations of the engine: keeps
+// its own paged cache and notices every wrong block, and can be told to fail.
 #pragma once
 
 #include "runtime/program/StepRunner.h"
@@ -43,8 +43,8 @@ public:
       const auto r = static_cast<size_t>(row);
       for (uint32_t v = 0; v < kVocab; ++v) {
         logits_.push_back(nanToken == in.tokenIds[r] ? std::numeric_limits<float>::quiet_NaN()
-                          : script.empty() ? logit(hashes_[0][r], hashes_[1][r], v)
-                                           : scripted(in.positions[r], v));
+                          : script.empty()           ? logit(hashes_[0][r], hashes_[1][r], v)
+                                                     : scripted(in.positions[r], v));
       }
     }
     return Status::ok();
@@ -52,9 +52,9 @@ public:
 
   uint64_t steps = 0;
   uint64_t rows = 0;
-  uint64_t failAt = 0;           ///< the step that fails; 0 = none
-  int32_t nanToken = -1;         ///< rows of this token give NaN
-  std::vector<int32_t> script;   ///< position p is followed by script[p + 1], if not empty
+  uint64_t failAt = 0;         ///< the step that fails; 0 = none
+  int32_t nanToken = -1;       ///< rows of this token give NaN
+  std::vector<int32_t> script; ///< position p is followed by script[p + 1], if not empty
 
 private:
   struct Slot {
@@ -89,7 +89,8 @@ private:
     }
     const int32_t number = in.blockTables[group][seq * in.maxBlocks + block];
     if (number < 0 || static_cast<uint32_t>(number) >= facts_.groups[group].numBlocks) {
-      return internalError("fake: group " + std::to_string(group) + " misses block " + std::to_string(block));
+      return internalError("fake: group " + std::to_string(group) + " misses block " +
+                           std::to_string(block));
     }
     return static_cast<size_t>(number) * kBlockTokens + static_cast<size_t>(index) % kBlockTokens;
   }
@@ -134,9 +135,9 @@ private:
   }
 
   StepFacts facts_;
-  std::vector<std::vector<Slot>> slots_;        // [groups][blocks * kBlockTokens]
-  std::vector<std::vector<uint32_t>> hashes_;   // [groups][tokens]
-  std::vector<float> logits_;                   // [logitRows, vocab]
+  std::vector<std::vector<Slot>> slots_;      // [groups][blocks * kBlockTokens]
+  std::vector<std::vector<uint32_t>> hashes_; // [groups][tokens]
+  std::vector<float> logits_;                 // [logitRows, vocab]
 };
 
 } // namespace sluice::fake

@@ -65,8 +65,8 @@ struct CodeSpec {
 struct SectionSpec {
   manifest::SectionKind kind = manifest::SectionKind::Text;
   Bytes bytes;
-  uint64_t shift = 0;      // added to the true offset
-  uint64_t moreBytes = 0;  // added to the true size
+  uint64_t shift = 0;     // added to the true offset
+  uint64_t moreBytes = 0; // added to the true size
 };
 
 struct PackageSpec {
@@ -164,7 +164,8 @@ inline Bytes buildPackage(const PackageSpec &spec) {
   }
   std::vector<flatbuffers::Offset<manifest::Weight>> weights;
   for (const WeightSpec &s : spec.weights) {
-    weights.push_back(manifest::CreateWeight(b, b.CreateString("w"), s.element, 0, 0, s.offset, s.bytes));
+    weights.push_back(
+        manifest::CreateWeight(b, b.CreateString("w"), s.element, 0, 0, s.offset, s.bytes));
   }
   std::vector<flatbuffers::Offset<manifest::Code>> code;
   for (const CodeSpec &s : spec.code) {
@@ -193,102 +194,97 @@ inline Bytes buildPackage(const PackageSpec &spec) {
   return file;
 }
 
-/// The fake model. `code`: the shared object of FakeKernels.cpp, or anything where nothing is loaded.
-inline PackageSpec fakeModel(const Bytes &code) {
+/// Buffers of the fake model; the comments give their numbers.
+inline void addFakeBuffers(PackageSpec &p, Bytes &weightBytes) {
   using manifest::BufferKind;
   using manifest::InputKind;
   using manifest::Unit;
-  PackageSpec p;
-  const auto input = [&](InputKind kind, Unit unit, uint64_t fixed, uint32_t group = 0) {
-    BufferSpec s;
-    s.kind = BufferKind::Input;
-    s.input = kind;
+  const auto add = [&p](BufferKind kind, Unit unit, uint64_t perUnit,
+                        uint64_t fixed) -> BufferSpec & {
+    p.buffers.emplace_back();
+    BufferSpec &s = p.buffers.back();
+    s.kind = kind;
     s.unit = unit;
-    s.perUnit = 1;
+    s.perUnit = perUnit;
     s.fixed = fixed;
-    s.group = group;
-    p.buffers.push_back(s);
+    return s;
   };
-  input(InputKind::TokenIds, Unit::Tokens, 0);     // 0
-  input(InputKind::Positions, Unit::Tokens, 0);    // 1
-  input(InputKind::SeqStart, Unit::Seqs, 1);       // 2
-  input(InputKind::KvLength, Unit::Seqs, 0);       // 3
-  input(InputKind::BlockTable, Unit::Table, 0, 0); // 4
-  input(InputKind::BlockTable, Unit::Table, 0, 1); // 5
-  input(InputKind::LogitRows, Unit::LogitRows, 0); // 6
-  for (const uint32_t group : {0U, 1U}) {          // 7, 8
-    BufferSpec s;
-    s.kind = BufferKind::Cache;
-    s.unit = Unit::Blocks;
-    s.perUnit = kBlockInts;
-    s.group = group;
-    p.buffers.push_back(s);
+  add(BufferKind::Input, Unit::Tokens, 1, 0).input = InputKind::TokenIds;  // 0
+  add(BufferKind::Input, Unit::Tokens, 1, 0).input = InputKind::Positions; // 1
+  add(BufferKind::Input, Unit::Seqs, 1, 1).input = InputKind::SeqStart;    // 2
+  add(BufferKind::Input, Unit::Seqs, 1, 0).input = InputKind::KvLength;    // 3
+  add(BufferKind::Input, Unit::Table, 1, 0).input = InputKind::BlockTable; // 4
+  add(BufferKind::Input, Unit::Table, 1, 0).input = InputKind::BlockTable; // 5
+  p.buffers.back().group = 1;
+  add(BufferKind::Input, Unit::LogitRows, 1, 0).input = InputKind::LogitRows; // 6
+  for (const uint32_t group : {0U, 1U}) {                                     // 7, 8
+    add(BufferKind::Cache, Unit::Blocks, kBlockInts, 0).group = group;
     p.groups.push_back({group == 0 ? 0 : kWindow, kBlockInts * sizeof(int32_t)});
   }
-  // salt, no window, window: 9, 10, 11
-  SectionSpec weights;
-  weights.kind = manifest::SectionKind::Weights;
-  for (const uint32_t value : {kSalt, 0U, static_cast<uint32_t>(kWindow)}) {
-    BufferSpec s;
-    s.kind = BufferKind::Weight;
-    s.fixed = 1;
-    s.weight = static_cast<uint32_t>(p.weights.size());
-    p.buffers.push_back(s);
-    weights.bytes.resize(roundUpTo(weights.bytes.size(), kSectionAlignment), 0);
-    p.weights.push_back({weights.bytes.size(), sizeof(value)});
-    weights.bytes.resize(weights.bytes.size() + sizeof(value));
-    std::memcpy(weights.bytes.data() + weights.bytes.size() - sizeof(value), &value, sizeof(value));
+  for (const uint32_t value : {kSalt, 0U, static_cast<uint32_t>(kWindow)}) { // 9, 10, 11
+    add(BufferKind::Weight, Unit::Fixed, 0, 1).weight = static_cast<uint32_t>(p.weights.size());
+    weightBytes.resize(roundUpTo(weightBytes.size(), kSectionAlignment), 0);
+    p.weights.push_back({weightBytes.size(), sizeof(value)});
+    weightBytes.resize(weightBytes.size() + sizeof(value));
+    std::memcpy(weightBytes.data() + weightBytes.size() - sizeof(value), &value, sizeof(value));
   }
   // row_seq, row_index, hash0, hash1 [tokens] i32, marks [tokens, 2] i32: 12 ... 16
   uint64_t perToken = 0;
   for (const uint64_t width : {1U, 1U, 1U, 1U, 2U}) {
-    BufferSpec s;
-    s.unit = Unit::Tokens;
-    s.perUnit = width;
-    s.offset = manifest::Offset(0, perToken, 0, 0);
+    add(BufferKind::Workspace, Unit::Tokens, width, 0).offset = manifest::Offset(0, perToken, 0, 0);
     perToken += width * sizeof(int32_t);
-    p.buffers.push_back(s);
   }
   p.workspace = manifest::Offset(0, perToken, 0, 0);
-  BufferSpec logits; // 17
-  logits.kind = BufferKind::Output;
-  logits.unit = Unit::LogitRows;
-  logits.perUnit = kVocab;
+  BufferSpec &logits = add(BufferKind::Output, Unit::LogitRows, kVocab, 0); // 17
   logits.element = manifest::ElementType::F32;
   logits.name = "logits";
-  p.buffers.push_back(logits);
+}
 
-  using Grid = std::vector<manifest::GridDim>;
-  const Grid tokens = {manifest::GridDim(Unit::Tokens, 1, 0, 1)};
-  p.functions = {{"fake_rows", {manifest::GridDim(Unit::Seqs, 1, 0, 1)}, 0},
+/// Functions and launch list of the fake model.
+inline void addFakeEntries(PackageSpec &p) {
+  using manifest::GridDim;
+  using manifest::Unit;
+  const std::vector<GridDim> tokens = {GridDim(Unit::Tokens, 1, 0, 1)};
+  const std::vector<GridDim> halves = {GridDim(Unit::LogitRows, 1, 0, 1),
+                                       GridDim(Unit::Fixed, 0, kVocab, kVocab / 2)};
+  p.functions = {{"fake_rows", {GridDim(Unit::Seqs, 1, 0, 1)}, 0},
                  {"fake_append", tokens, 0},
                  {"fake_attend", tokens, 4},
-                 {"fake_logits",
-                  {manifest::GridDim(Unit::LogitRows, 1, 0, 1), manifest::GridDim(Unit::Fixed, 0, kVocab, kVocab / 2)},
-                  0},
+                 {"fake_logits", halves, 0},
                  {"fake_mark", tokens, 0},
                  {"fake_mark_few", tokens, 0}};
-  const auto kernel = [](uint32_t function, std::vector<uint32_t> buffers) {
-    EntrySpec e;
-    e.function = function;
-    e.buffers = std::move(buffers);
-    return e;
+  const auto launch = [&p](uint32_t function, std::vector<uint32_t> buffers) {
+    p.entries.emplace_back();
+    p.entries.back().function = function;
+    p.entries.back().buffers = std::move(buffers);
   };
-  p.entries = {kernel(0, {2, 3, 12, 13}),       kernel(1, {0, 12, 13, 4, 7}),
-               kernel(1, {0, 12, 13, 5, 8}),    kernel(2, {12, 13, 4, 7, 9, 10, 14}),
-               kernel(2, {12, 13, 5, 8, 9, 11, 15}), kernel(4, {16}),
-               kernel(3, {14, 15, 6, 17})};
-  p.entries[5].fewFunction = 5;
-  p.entries[5].fewRows = 3;
-  p.entries[5].neededFor = kOutputProbes;
-  p.entries[6].neededFor = kOutputLogits;
+  launch(0, {2, 3, 12, 13});
+  launch(1, {0, 12, 13, 4, 7});
+  launch(1, {0, 12, 13, 5, 8});
+  launch(2, {12, 13, 4, 7, 9, 10, 14});
+  launch(2, {12, 13, 5, 8, 9, 11, 15});
+  launch(4, {16});
+  p.entries.back().fewFunction = 5;
+  p.entries.back().fewRows = 3;
+  p.entries.back().neededFor = kOutputProbes;
+  launch(3, {14, 15, 6, 17});
+  p.entries.back().neededFor = kOutputLogits;
   EntrySpec probe;
   probe.kind = manifest::EntryKind::Probe;
   probe.buffers = {16};
   probe.name = "router_ids";
   probe.layer = 3;
   p.entries.push_back(probe);
+}
 
+/// The fake model: sections code, text, weights. `code`: the shared object of FakeKernels.cpp, or
+/// anything where nothing is loaded.
+inline PackageSpec fakeModel(const Bytes &code) {
+  PackageSpec p;
+  SectionSpec weights;
+  weights.kind = manifest::SectionKind::Weights;
+  addFakeBuffers(p, weights.bytes);
+  addFakeEntries(p);
   SectionSpec codeSection;
   codeSection.kind = manifest::SectionKind::Code;
   codeSection.bytes = code;
@@ -323,7 +319,8 @@ public:
 
   void write(const Bytes &bytes) const {
     std::ofstream out(path_, std::ios::binary | std::ios::trunc);
-    out.write(reinterpret_cast<const char *>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    out.write(reinterpret_cast<const char *>(bytes.data()),
+              static_cast<std::streamsize>(bytes.size()));
   }
   /// Overwrites bytes in the middle; false when the system refuses.
   bool patch(uint64_t offset, const void *bytes, size_t count) const {

@@ -15,11 +15,14 @@ using testing::HasSubstr;
 
 fake::Bytes kernels() { return fake::readFile(SLUICE_FAKE_KERNELS); }
 
-std::span<const std::byte> asBytes(const fake::Bytes &bytes) { return std::as_bytes(std::span(bytes)); }
+std::span<const std::byte> asBytes(const fake::Bytes &bytes) {
+  return std::as_bytes(std::span(bytes));
+}
 
 TEST(CodeModule, LoadsSeveralObjectsAtOnce) {
   const fake::Bytes bytes = kernels();
-  // The same descriptor number is free again after the first is gone; two that live at once are apart.
+  // The same descriptor number is free again after the first is gone; two that live at once are
+  // apart.
   void *first = nullptr;
   {
     auto a = CodeModule::load(asBytes(bytes));
@@ -41,7 +44,8 @@ TEST(CodeModule, LoadsSeveralObjectsAtOnce) {
 TEST(CodeModule, RefusesWhatIsNoSharedObject) {
   fake::Bytes bytes = kernels();
   EXPECT_THAT(CodeModule::load({}).error().message(), HasSubstr("not an ELF object"));
-  EXPECT_THAT(CodeModule::load(asBytes(fake::Bytes(1000, 7))).error().message(), HasSubstr("not an ELF object"));
+  EXPECT_THAT(CodeModule::load(asBytes(fake::Bytes(1000, 7))).error().message(),
+              HasSubstr("not an ELF object"));
   bytes[18] = 0xf3; // e_machine: RISC-V
   const auto foreign = CodeModule::load(asBytes(bytes));
   EXPECT_EQ(foreign.error().code(), Code::Corrupt);

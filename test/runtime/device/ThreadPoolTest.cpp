@@ -16,7 +16,8 @@ TEST(ThreadPool, RunsEachCellOnceWithValidWorkers) {
     ThreadPool pool(threads);
     ASSERT_EQ(pool.numThreads(), threads);
     for (const int64_t cells : {0, 1, 2, 3, 15, 16, 17, 63, 64, 65, 1000, 12345}) {
-      std::vector<int> runs(static_cast<size_t>(cells), 0); // not atomic: a cell that ran twice would race
+      std::vector<int> runs(static_cast<size_t>(cells),
+                            0); // not atomic: a cell that ran twice would race
       pool.parallelForEach(cells, [&](int64_t begin, int64_t end, uint32_t worker) {
         EXPECT_LT(begin, end);
         EXPECT_LT(worker, threads);
@@ -35,7 +36,8 @@ TEST(ThreadPool, ManyShortLaunchesSeeEachOthersMemory) {
   ThreadPool pool(4);
   constexpr int64_t kCells = 37;
   constexpr int kLaunches = 20000;
-  std::vector<int64_t> values(kCells, 0); // each launch reads what the last one wrote on other threads
+  std::vector<int64_t> values(kCells,
+                              0); // each launch reads what the last one wrote on other threads
   std::vector<int64_t> next(kCells, 0);
   for (int launch = 0; launch < kLaunches; ++launch) {
     pool.parallelForEach(kCells, [&](int64_t begin, int64_t end, uint32_t) {
@@ -53,7 +55,8 @@ TEST(ThreadPool, WorkersSleepAndWakeAgain) {
   std::atomic<int64_t> sum{0};
   const auto add = [&](int64_t begin, int64_t end, uint32_t) { sum += end - begin; };
   pool.parallelForEach(1000, add);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20)); // far beyond the time that workers spin
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(20)); // far beyond the time that workers spin
   // Structural, not a timing claim: a pool that spins would use 3 threads * 200 ms.
   const std::clock_t before = std::clock(); // CPU time of the process
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -69,7 +72,8 @@ TEST(ThreadPool, WorkersSleepAndWakeAgain) {
 TEST(ThreadPool, UsesSeveralThreads) {
   ThreadPool pool(2);
   std::atomic<uint32_t> seen{0};
-  // Both must be in a chunk at once to get on: fails by hanging (ctest's limit) if one thread ran all.
+  // Both must be in a chunk at once to get on: fails by hanging (ctest's limit) if one thread ran
+  // all.
   pool.parallelForEach(2, [&](int64_t, int64_t, uint32_t) {
     ++seen;
     while (seen.load() < 2) {

@@ -15,7 +15,8 @@ namespace {
 
 using fake::kVocab;
 
-std::unique_ptr<Engine> smallEngine(fake::FakeRunner **runnerOut = nullptr, uint32_t maxQueued = 4096) {
+std::unique_ptr<Engine> smallEngine(fake::FakeRunner **runnerOut = nullptr,
+                                    uint32_t maxQueued = 4096) {
   auto runner = std::make_unique<fake::FakeRunner>(StepCapacity{16, 4, 16, 64}, 20, 16);
   if (runnerOut != nullptr) {
     *runnerOut = runner.get();

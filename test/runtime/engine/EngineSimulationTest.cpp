@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Ten thousand random engine steps with arrivals, cancellations and starved pools: the invariants hold
-// after each, and every request gets exactly the tokens it gets alone.
+// Ten thousand random engine steps with arrivals, cancellations and starved pools: the invariants
+// hold after each, and every request gets exactly the tokens it gets alone.
 #include "runtime/engine/Engine.h"
-
 #include "test/runtime/FakeRunner.h"
 
 #include <gtest/gtest.h>
@@ -46,12 +45,14 @@ RequestSpec specOf(Simulated &request) {
   return spec;
 }
 
-std::unique_ptr<Engine> engineOf(const StepCapacity &capacity, uint32_t blocks, uint32_t windowBlocks) {
+std::unique_ptr<Engine> engineOf(const StepCapacity &capacity, uint32_t blocks,
+                                 uint32_t windowBlocks) {
   ModelFacts facts;
   facts.vocab = kVocab;
   EngineOptions options;
   options.maxQueued = 20;
-  auto engine = Engine::create(std::make_unique<FakeRunner>(capacity, blocks, windowBlocks), facts, std::nullopt, options);
+  auto engine = Engine::create(std::make_unique<FakeRunner>(capacity, blocks, windowBlocks), facts,
+                               std::nullopt, options);
   EXPECT_TRUE(engine);
   return std::move(*engine);
 }
@@ -158,9 +159,13 @@ TEST(EngineSimulation, TenThousandRandomStepsInStarvedPools) {
     uint32_t blocks;
     uint32_t windowBlocks;
   };
-  // The least that holds one sequence of 48 tokens: 12 blocks, 3 for the window; then a little more.
-  const std::vector<World> worlds = {{{8, 4, 8, 48}, 12, 4}, {{16, 8, 16, 48}, 14, 40}, {{5, 5, 5, 48}, 60, 4},
-                                     {{1, 1, 1, 48}, 12, 4},  {{24, 8, 24, 48}, 30, 12}};
+  // The least that holds one sequence of 48 tokens: 12 blocks, 3 for the window; then a little
+  // more.
+  const std::vector<World> worlds = {{{8, 4, 8, 48}, 12, 4},
+                                     {{16, 8, 16, 48}, 14, 40},
+                                     {{5, 5, 5, 48}, 60, 4},
+                                     {{1, 1, 1, 48}, 12, 4},
+                                     {{24, 8, 24, 48}, 30, 12}};
   uint64_t preemptions = 0;
   size_t requests = 0;
   uint32_t seed = 1;

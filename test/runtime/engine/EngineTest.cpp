@@ -50,18 +50,17 @@ RequestSpec specOf(std::vector<int32_t> prompt, uint32_t maxTokens, Heard &heard
   return spec;
 }
 
-// 26 letters, the two bytes of "é", a space, two special tokens, "ab".
+// 26 letters, the two bytes of "é", a space, "ab", two special tokens.
 Tokenizer letters() {
   std::string vocab;
   for (int i = 0; i < 26; ++i) {
     vocab += std::string("\"") + static_cast<char>('a' + i) + "\":" + std::to_string(i) + ",";
   }
-  const std::string json =
-      R"({"model":{"type":"BPE","vocab":{)" + vocab +
-      "\"\u00c3\":26,\"\u00a9\":27,\"\u0120\":28,\"ab\":31" +
-      R"(},"merges":[["a","b"]]},"added_tokens":[
-      {"id":29,"content":"<eos>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true},
-      {"id":30,"content":"<x>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true}],
+  const std::string json = R"({"model":{"type":"BPE","vocab":{)" + vocab +
+                           "\"\u00c3\":26,\"\u00a9\":27,\"\u0120\":28,\"ab\":29" +
+                           R"(},"merges":[["a","b"]]},"added_tokens":[
+      {"id":30,"content":"<eos>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true},
+      {"id":31,"content":"<x>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true}],
       "normalizer":null,"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":false},
       "post_processor":null,"decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true}})";
   auto tokenizer = Tokenizer::fromJson(json);
@@ -71,13 +70,13 @@ Tokenizer letters() {
 
 class EngineTest : public testing::Test {
 protected:
-  void make(const StepCapacity &capacity = {16, 4, 16, 64}, uint32_t blocks = 64, uint32_t windowBlocks = 64,
-            const EngineOptions &options = {}, bool text = false) {
+  void make(const StepCapacity &capacity = {16, 4, 16, 64}, uint32_t blocks = 64,
+            uint32_t windowBlocks = 64, const EngineOptions &options = {}, bool text = false) {
     auto runner = std::make_unique<FakeRunner>(capacity, blocks, windowBlocks);
     runner_ = runner.get();
     ModelFacts facts;
     facts.vocab = kVocab;
-    facts.eosIds = {29};
+    facts.eosIds = {30};
     auto engine = Engine::create(std::move(runner), facts,
                                  text ? std::optional(letters()) : std::nullopt, options);
     ASSERT_TRUE(engine) << engine.error().message();
@@ -138,7 +137,7 @@ TEST_F(EngineTest, GreedyAnswersEqualTheReferenceAloneAndTogether) {
 }
 
 TEST_F(EngineTest, EndTokensEndUnlessIgnored) {
-  scripted({0, 1, 2, 29, 3, 4, 29});
+  scripted({0, 1, 2, 30, 3, 4, 30});
   Heard a, b, c;
   submit(specOf({0}, 5, a));
   RequestSpec ignoring = specOf({0}, 5, b);
@@ -150,10 +149,10 @@ TEST_F(EngineTest, EndTokensEndUnlessIgnored) {
   runAll();
   EXPECT_THAT(a.tokens, ElementsAre(1, 2));
   EXPECT_EQ(a.reason, FinishReason::Stop);
-  EXPECT_EQ(a.last.stopToken, 29);
+  EXPECT_EQ(a.last.stopToken, 30);
   EXPECT_EQ(a.last.generatedTokens, 3U);
   EXPECT_EQ(a.text, "bc");
-  EXPECT_THAT(b.tokens, ElementsAre(1, 2, 29, 3, 4));
+  EXPECT_THAT(b.tokens, ElementsAre(1, 2, 30, 3, 4));
   EXPECT_EQ(b.reason, FinishReason::Length);
   EXPECT_EQ(b.text, "bcde"); // a special token makes no text
   EXPECT_THAT(c.tokens, ElementsAre(1));
@@ -210,9 +209,11 @@ TEST_F(EngineTest, ImpossibleRequestsAreRefusedWithTheReason) {
     return id.error().message();
   };
   EXPECT_THAT(refusal([](auto &s) { s.prompt.clear(); }), HasSubstr("no tokens"));
-  EXPECT_EQ(refusal([](auto &s) { s.prompt = {1, 32}; }), "prompt token 1 is 32, outside the vocabulary [0, 32)");
+  EXPECT_EQ(refusal([](auto &s) { s.prompt = {1, 32}; }),
+            "prompt token 1 is 32, outside the vocabulary [0, 32)");
   EXPECT_THAT(refusal([](auto &s) { s.prompt = {-1}; }), HasSubstr("is -1"));
-  EXPECT_THAT(refusal([](auto &s) { s.prompt.resize(24); }), HasSubstr("has 24 tokens; with at least one token of answer the limit is 24"));
+  EXPECT_THAT(refusal([](auto &s) { s.prompt.resize(24); }),
+              HasSubstr("has 24 tokens; with at least one token of answer the limit is 24"));
   EXPECT_THAT(refusal([](auto &s) { s.sampling.topP = 2; }), HasSubstr("2"));
   EXPECT_THAT(refusal([](auto &s) { s.sampling.stopTokens = {99}; }), HasSubstr("99"));
   EXPECT_THAT(refusal([](auto &s) { s.logprobs = -2; }), HasSubstr("logprobs is -2"));
@@ -326,7 +327,8 @@ TEST_F(EngineTest, LogitsAndLogprobsComeWhenAskedFor) {
   int calls = 0;
   spec.onToken = [&](const TokenEvent &event) {
     const auto expected = fake::logitsOf(tokens, tokens.size() - 1);
-    EXPECT_TRUE(std::equal(event.logits.begin(), event.logits.end(), expected.begin(), expected.end()));
+    EXPECT_TRUE(
+        std::equal(event.logits.begin(), event.logits.end(), expected.begin(), expected.end()));
     ASSERT_EQ(event.topLogprobs.size(), 2U);
     EXPECT_EQ(event.topLogprobs[0].id, event.token); // greedy
     EXPECT_EQ(event.topLogprobs[0].logprob, event.logprob);
@@ -371,7 +373,8 @@ TEST_F(EngineTest, CreateRefusesFactsThatDoNotFit) {
   const auto statusOf = [](const StepCapacity &capacity, uint32_t vocab) {
     ModelFacts facts;
     facts.vocab = vocab;
-    const auto engine = Engine::create(std::make_unique<FakeRunner>(capacity, 4, 4), facts, std::nullopt, {});
+    const auto engine =
+        Engine::create(std::make_unique<FakeRunner>(capacity, 4, 4), facts, std::nullopt, {});
     return engine ? Status::ok() : engine.error();
   };
   EXPECT_TRUE(statusOf({1, 1, 1, 16}, kVocab));

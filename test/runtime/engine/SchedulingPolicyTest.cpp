@@ -7,7 +7,9 @@
 
 namespace sluice {
 
-bool operator==(const RowShare &a, const RowShare &b) { return a.index == b.index && a.rows == b.rows; }
+bool operator==(const RowShare &a, const RowShare &b) {
+  return a.index == b.index && a.rows == b.rows;
+}
 void PrintTo(const RowShare &share, std::ostream *out) { *out << share.index << ":" << share.rows; }
 
 namespace {
@@ -43,7 +45,8 @@ TEST(SchedulingPolicy, AdmitsInOrderUntilBudgetOrSequencesEnd) {
   Scene s;
   s.running = {{9, 8}};
   s.waiting = {{5, 0}, {7, 0}, {9, 0}, {1, 0}};
-  EXPECT_THAT(s.plan().shares, ElementsAre(RowShare{0, 1}, RowShare{1, 5}, RowShare{2, 7}, RowShare{3, 3}));
+  EXPECT_THAT(s.plan().shares,
+              ElementsAre(RowShare{0, 1}, RowShare{1, 5}, RowShare{2, 7}, RowShare{3, 3}));
   EXPECT_EQ(s.plan().admitted, 3U);
   s.maxSeqs = 2;
   EXPECT_EQ(s.plan().admitted, 1U);
@@ -54,8 +57,8 @@ TEST(SchedulingPolicy, AdmitsInOrderUntilBudgetOrSequencesEnd) {
 TEST(SchedulingPolicy, NobodyOvertakesAWaitingRequestThatDoesNotFit) {
   Scene s;
   s.free = {5, 100};
-  s.running = {{9, 8}};             // needs 1 block now
-  s.waiting = {{40, 0}, {1, 0}};    // 11 blocks: no room
+  s.running = {{9, 8}};          // needs 1 block now
+  s.waiting = {{40, 0}, {1, 0}}; // 11 blocks: no room
   EXPECT_EQ(s.plan().admitted, 0U);
   s.waiting = {{1, 0}, {40, 0}};
   EXPECT_EQ(s.plan().admitted, 1U);
@@ -67,8 +70,8 @@ TEST(SchedulingPolicy, NobodyOvertakesAWaitingRequestThatDoesNotFit) {
 TEST(SchedulingPolicy, KeepsBlocksForPrefillsThatHaveBegun) {
   Scene s;
   s.free = {10, 100};
-  s.running = {{40, 16}};        // will take 7 more, the next token's block included
-  s.waiting = {{11, 0}};         // 3
+  s.running = {{40, 16}};           // will take 7 more, the next token's block included
+  s.waiting = {{11, 0}};            // 3
   EXPECT_EQ(s.plan().admitted, 0U); // the chunk takes all rows
   s.maxTokens = 32;
   EXPECT_EQ(s.plan().admitted, 1U);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // BlockPool, CacheShape, SequenceCache and CacheSizing.
-#include "runtime/engine/CacheSizing.h"
 #include "runtime/engine/SequenceCache.h"
+
+#include "runtime/engine/CacheSizing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -77,7 +78,10 @@ TEST(SequenceCache, ReserveIsAllOrNothingAndRollsBack) {
   EXPECT_EQ(cache.table(0).size(), 2U);
   cache.commit(); // nothing is reserved: nothing happens
   EXPECT_EQ(cache.length(), 5U);
-  { SequenceCache other(p); EXPECT_FALSE(other.reserve(1)); }
+  {
+    SequenceCache other(p);
+    EXPECT_FALSE(other.reserve(1));
+  }
   EXPECT_EQ(p.pools[1].numFree(), 0U);
 }
 
@@ -101,7 +105,9 @@ TEST(CacheShape, AgreesWithTheTables) {
         for (size_t b = 0; b < cache.table(1).size(); ++b) {
           EXPECT_EQ(cache.table(1)[b] >= 0, b >= first);
         }
-        const uint32_t lowest = window == 0 || cache.length() + 1 < window ? 0 : cache.length() + 1 - static_cast<uint32_t>(window);
+        const uint32_t lowest = window == 0 || cache.length() + 1 < window
+                                    ? 0
+                                    : cache.length() + 1 - static_cast<uint32_t>(window);
         EXPECT_EQ(first, lowest / 4);
       }
       EXPECT_LE(most, p.shape.peak(1, 60, chunk)) << window << " " << chunk;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Kernels of the fake model as compiled code would export them: built into a shared object that tests
-// put into packages. ABI: runtime/device/KernelAbi.h.
+// Kernels of the fake model as compiled code would export them: built into a shared object that
+// tests put into packages. ABI: runtime/device/KernelAbi.h.
 #include "runtime/device/KernelAbi.h"
 #include "test/runtime/FakeModel.h"
 
@@ -8,14 +8,17 @@ using namespace sluice::fake;
 
 namespace {
 
-template <typename T> T *at(void *const *buffers, int index) { return static_cast<T *>(buffers[index]); }
+template <typename T> T *at(void *const *buffers, int index) {
+  return static_cast<T *>(buffers[index]);
+}
 
 } // namespace
 
 extern "C" {
 
 // seq_start [seqs + 1], kv_length [seqs] -> row_seq [tokens], row_index [tokens]; cell = sequence
-void fake_rows(const sluice_step_counts *, void *const *buffers, int64_t begin, int64_t end, void *) {
+void fake_rows(const sluice_step_counts *, void *const *buffers, int64_t begin, int64_t end,
+               void *) {
   const auto *seqStart = at<const int32_t>(buffers, 0);
   const auto *kvLength = at<const int32_t>(buffers, 1);
   for (int64_t s = begin; s < end; ++s) {
@@ -27,7 +30,8 @@ void fake_rows(const sluice_step_counts *, void *const *buffers, int64_t begin, 
   }
 }
 
-// ids, row_seq, row_index [tokens], table [seqs, max_blocks] -> cache [blocks, kBlockInts]; cell = row
+// ids, row_seq, row_index [tokens], table [seqs, max_blocks] -> cache [blocks, kBlockInts]; cell =
+// row
 void fake_append(const sluice_step_counts *counts, void *const *buffers, int64_t begin, int64_t end,
                  void *) {
   for (int64_t r = begin; r < end; ++r) {
@@ -35,14 +39,15 @@ void fake_append(const sluice_step_counts *counts, void *const *buffers, int64_t
     const int64_t slot = index / static_cast<int32_t>(kBlockTokens);
     const int64_t seq = at<const int32_t>(buffers, 1)[r];
     const int64_t block = at<const int32_t>(buffers, 3)[seq * counts->max_blocks + slot];
-    int32_t *cell = at<int32_t>(buffers, 4) + block * kBlockInts + (index % static_cast<int32_t>(kBlockTokens)) * 2;
+    int32_t *cell = at<int32_t>(buffers, 4) + block * kBlockInts +
+                    (index % static_cast<int32_t>(kBlockTokens)) * 2;
     cell[0] = at<const int32_t>(buffers, 0)[r];
     cell[1] = index;
   }
 }
 
-// row_seq, row_index [tokens], table, cache, salt and window (weights, one i32 each) -> hash [tokens];
-// cell = row. The hash goes through the scratch, so that a shared one would be seen.
+// row_seq, row_index [tokens], table, cache, salt and window (weights, one i32 each) -> hash
+// [tokens]; cell = row. The hash goes through the scratch, so that a shared one would be seen.
 void fake_attend(const sluice_step_counts *counts, void *const *buffers, int64_t begin, int64_t end,
                  void *scratch) {
   auto *hash = static_cast<volatile uint32_t *>(scratch);
@@ -60,8 +65,8 @@ void fake_attend(const sluice_step_counts *counts, void *const *buffers, int64_t
         *hash = kPoison;
         break;
       }
-      const int32_t *cell =
-          at<const int32_t>(buffers, 3) + block * kBlockInts + (i % static_cast<int32_t>(kBlockTokens)) * 2;
+      const int32_t *cell = at<const int32_t>(buffers, 3) + block * kBlockInts +
+                            (i % static_cast<int32_t>(kBlockTokens)) * 2;
       if (cell[1] != i) {
         *hash = kPoison;
         break;
@@ -72,28 +77,33 @@ void fake_attend(const sluice_step_counts *counts, void *const *buffers, int64_t
   }
 }
 
-// hash0, hash1 [tokens], rows [logit_rows] -> logits [logit_rows, kVocab] f32; cell = (row, vocabulary half)
-void fake_logits(const sluice_step_counts *, void *const *buffers, int64_t begin, int64_t end, void *) {
+// hash0, hash1 [tokens], rows [logit_rows] -> logits [logit_rows, kVocab] f32; cell = (row,
+// vocabulary half)
+void fake_logits(const sluice_step_counts *, void *const *buffers, int64_t begin, int64_t end,
+                 void *) {
   constexpr int64_t kHalf = kVocab / 2;
   for (int64_t cell = begin; cell < end; ++cell) {
     const int64_t r = cell / 2;
     const int32_t row = at<const int32_t>(buffers, 2)[r];
     for (int64_t v = cell % 2 * kHalf; v < (cell % 2 + 1) * kHalf; ++v) {
       at<float>(buffers, 3)[r * kVocab + v] =
-          logit(at<const uint32_t>(buffers, 0)[row], at<const uint32_t>(buffers, 1)[row], static_cast<uint32_t>(v));
+          logit(at<const uint32_t>(buffers, 0)[row], at<const uint32_t>(buffers, 1)[row],
+                static_cast<uint32_t>(v));
     }
   }
 }
 
 // -> marks [tokens, 2] i32: (which variant, row); cell = row
-void fake_mark(const sluice_step_counts *, void *const *buffers, int64_t begin, int64_t end, void *) {
+void fake_mark(const sluice_step_counts *, void *const *buffers, int64_t begin, int64_t end,
+               void *) {
   for (int64_t r = begin; r < end; ++r) {
     at<int32_t>(buffers, 0)[r * 2] = 1;
     at<int32_t>(buffers, 0)[r * 2 + 1] = static_cast<int32_t>(r);
   }
 }
 
-void fake_mark_few(const sluice_step_counts *, void *const *buffers, int64_t begin, int64_t end, void *) {
+void fake_mark_few(const sluice_step_counts *, void *const *buffers, int64_t begin, int64_t end,
+                   void *) {
   for (int64_t r = begin; r < end; ++r) {
     at<int32_t>(buffers, 0)[r * 2] = 2;
     at<int32_t>(buffers, 0)[r * 2 + 1] = static_cast<int32_t>(r);

@@ -35,14 +35,34 @@ TEST(CpuFeatures, AgreesWithTheSystem) {
   }
   const CpuFeatures host = CpuFeatures::host();
   // LLVM's name, the kernel's name (arch/x86/include/asm/cpufeatures.h)
-  const std::vector<std::pair<std::string, std::string>> names = {
-      {"sse2", "sse2"}, {"sse4.2", "sse4_2"}, {"popcnt", "popcnt"}, {"avx", "avx"}, {"fma", "fma"},
-      {"f16c", "f16c"}, {"avx2", "avx2"}, {"bmi", "bmi1"}, {"bmi2", "bmi2"}, {"lzcnt", "abm"},
-      {"movbe", "movbe"}, {"avx512f", "avx512f"}, {"avx512bw", "avx512bw"}, {"avx512dq", "avx512dq"},
-      {"avx512vl", "avx512vl"}, {"avx512cd", "avx512cd"}, {"avx512vnni", "avx512_vnni"},
-      {"avx512bf16", "avx512_bf16"}, {"avx512fp16", "avx512_fp16"}, {"avxvnni", "avx_vnni"},
-      {"avx512vbmi", "avx512vbmi"}, {"gfni", "gfni"}, {"vaes", "vaes"}, {"sha", "sha_ni"},
-      {"64bit", "lm"}, {"cx16", "cx16"}, {"fsgsbase", "fsgsbase"}, {"sahf", "lahf_lm"}};
+  const std::vector<std::pair<std::string, std::string>> names = {{"sse2", "sse2"},
+                                                                  {"sse4.2", "sse4_2"},
+                                                                  {"popcnt", "popcnt"},
+                                                                  {"avx", "avx"},
+                                                                  {"fma", "fma"},
+                                                                  {"f16c", "f16c"},
+                                                                  {"avx2", "avx2"},
+                                                                  {"bmi", "bmi1"},
+                                                                  {"bmi2", "bmi2"},
+                                                                  {"lzcnt", "abm"},
+                                                                  {"movbe", "movbe"},
+                                                                  {"avx512f", "avx512f"},
+                                                                  {"avx512bw", "avx512bw"},
+                                                                  {"avx512dq", "avx512dq"},
+                                                                  {"avx512vl", "avx512vl"},
+                                                                  {"avx512cd", "avx512cd"},
+                                                                  {"avx512vnni", "avx512_vnni"},
+                                                                  {"avx512bf16", "avx512_bf16"},
+                                                                  {"avx512fp16", "avx512_fp16"},
+                                                                  {"avxvnni", "avx_vnni"},
+                                                                  {"avx512vbmi", "avx512vbmi"},
+                                                                  {"gfni", "gfni"},
+                                                                  {"vaes", "vaes"},
+                                                                  {"sha", "sha_ni"},
+                                                                  {"64bit", "lm"},
+                                                                  {"cx16", "cx16"},
+                                                                  {"fsgsbase", "fsgsbase"},
+                                                                  {"sahf", "lahf_lm"}};
   for (const auto &[llvm, kernel] : names) {
     EXPECT_EQ(host.has(llvm), flags.count(kernel) != 0) << llvm;
     EXPECT_EQ(host.has("+" + llvm), host.has(llvm));
@@ -74,7 +94,11 @@ TEST(ChooseCode, TakesTheMostDemandingThatRuns) {
   const std::string arch(CpuFeatures::architecture());
   const CpuFeatures host = CpuFeatures::host();
   const std::string some = arch == "x86_64" ? "sse2" : "neon";
-  EXPECT_EQ(*choose({{"base", arch, {}, 0}, {"some", arch, {some}, 0}, {"none", arch, {some, "telepathy"}, 0}}, host), 1U);
+  EXPECT_EQ(*choose({{"base", arch, {}, 0},
+                     {"some", arch, {some}, 0},
+                     {"none", arch, {some, "telepathy"}, 0}},
+                    host),
+            1U);
   EXPECT_EQ(*choose({{"some", arch, {some}, 0}, {"base", arch, {}, 0}}, host), 0U);
   EXPECT_EQ(*choose({{"other", "riscv64", {}, 0}, {"base", arch, {}, 0}}, host), 1U);
 }
@@ -84,16 +108,18 @@ TEST(ChooseCode, NamesWhatIsMissing) {
   CpuFeatures host = CpuFeatures::host();
   host.maskList("avx512f,avx512bw,sse2,neon");
   const auto missing = choose({{"far", arch, {"+avx512f", "+avx512bw", "+telepathy"}, 0},
-                               {"x86-64-v4", arch, {"+avx512f", "+avx512bw"}, 0}}, host);
+                               {"x86-64-v4", arch, {"+avx512f", "+avx512bw"}, 0}},
+                              host);
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code(), Code::Unsupported);
-  EXPECT_EQ(missing.error().message(),
-            "this CPU lacks avx512f, avx512bw, which the package's code for x86-64-v4 needs; compile with "
-            "--target=cpu:native on this machine");
+  EXPECT_EQ(missing.error().message(), "this CPU lacks avx512f, avx512bw, which the package's code "
+                                       "for x86-64-v4 needs; compile with "
+                                       "--target=cpu:native on this machine");
   const auto foreign = choose({{"r", "riscv64", {}, 0}}, host);
   ASSERT_FALSE(foreign);
   EXPECT_EQ(foreign.error().code(), Code::Unsupported);
-  EXPECT_THAT(foreign.error().message(), HasSubstr("has code for riscv64, this machine is " + arch));
+  EXPECT_THAT(foreign.error().message(),
+              HasSubstr("has code for riscv64, this machine is " + arch));
   EXPECT_THAT(choose({}, host).error().message(), HasSubstr("has code for no machine"));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// PackageReader: a good package opens; every cut, flipped byte or spoiled number is a Status that names
-// its place, never a crash.
+// PackageReader: a good package opens; every cut, flipped byte or spoiled number is a Status that
+// names its place, never a crash.
 #include "runtime/package/PackageReader.h"
 
 #include "test/runtime/PackageBuilder.h"
@@ -69,7 +69,8 @@ TEST(PackageReader, EveryFlippedByteIsAnError) {
     ASSERT_TRUE(file.patch(i, &good[i], 1));
     ASSERT_FALSE(status) << "byte " << i;
     const bool isVersion = i >= 8 && i < 12; // then it reads as a newer version
-    ASSERT_EQ(status.code(), isVersion ? Code::Unsupported : Code::Corrupt) << i << status.message();
+    ASSERT_EQ(status.code(), isVersion ? Code::Unsupported : Code::Corrupt)
+        << i << status.message();
     ASSERT_THAT(status.message(), StartsWith(file.path() + ": "));
     if (!isVersion && i >= sizeof(kPackageMagic)) {
       ASSERT_THAT(status.message(), HasSubstr("offset ")) << i;
@@ -87,12 +88,13 @@ TEST(PackageReader, EveryCutIsAnError) {
   }
   Bytes longer = good;
   longer.push_back(0);
-  EXPECT_THAT(statusOf(longer).message(), HasSubstr("the file has " + std::to_string(longer.size()) + " bytes"));
+  EXPECT_THAT(statusOf(longer).message(),
+              HasSubstr("the file has " + std::to_string(longer.size()) + " bytes"));
 }
 
 TEST(PackageReader, EveryFlippedByteOfTheManifestIsSafeEvenWithTheRightHash) {
-  // What a hostile writer could do: all hashes are right, the structure is not. Some flips are harmless
-  // (a name), none may crash; sanitizers watch in check-all.
+  // What a hostile writer could do: all hashes are right, the structure is not. Some flips are
+  // harmless (a name), none may crash; sanitizers watch in check-all.
   const Bytes good = buildPackage(spec());
   const TemporaryFile file(good);
   PackageHeader header;
@@ -119,12 +121,14 @@ TEST(PackageReader, NewerVersionNamesTheRemedy) {
   p.version = kFormatVersion + 1;
   const Status status = statusOf(buildPackage(p));
   EXPECT_EQ(status.code(), Code::Unsupported);
-  EXPECT_THAT(status.message(), HasSubstr("package version 2 is newer than this runtime reads (1); update sluice"));
+  EXPECT_THAT(status.message(),
+              HasSubstr("package version 2 is newer than this runtime reads (1); update sluice"));
 }
 
 TEST(PackageReader, WhatIsNoPackageIsSaidSo) {
   EXPECT_THAT(statusOf({}).message(), HasSubstr("not a .sluice package"));
-  EXPECT_THAT(statusOf({'G', 'G', 'U', 'F', 3, 0, 0, 0, 1}).message(), HasSubstr("not a .sluice package"));
+  EXPECT_THAT(statusOf({'G', 'G', 'U', 'F', 3, 0, 0, 0, 1}).message(),
+              HasSubstr("not a .sluice package"));
   const auto missing = PackageReader::open("no such file");
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code(), Code::NotFound);
@@ -138,7 +142,8 @@ TEST(PackageReader, HeaderFieldsAreBoundedEvenWithTheRightHash) {
     rehash(bad);
     return statusOf(bad);
   };
-  for (const uint64_t value : {uint64_t{0}, uint64_t{63}, uint64_t{65}, uint64_t{1} << 40, UINT64_MAX}) {
+  for (const uint64_t value :
+       {uint64_t{0}, uint64_t{63}, uint64_t{65}, uint64_t{1} << 40, UINT64_MAX}) {
     EXPECT_EQ(withField(offsetof(PackageHeader, manifestOffset), value, 8).code(), Code::Corrupt);
     EXPECT_EQ(withField(offsetof(PackageHeader, manifestBytes), value, 8).code(), Code::Corrupt);
     EXPECT_EQ(withField(offsetof(PackageHeader, fileBytes), value, 8).code(), Code::Corrupt);
@@ -168,7 +173,8 @@ TEST(PackageReader, WeightsAreCheckedInChunksAndOnlyWhenAsked) {
       options.threads = threads;
       const Status status = statusOf(bad, options);
       EXPECT_EQ(status.code(), Code::Corrupt);
-      EXPECT_THAT(status.message(), HasSubstr("section weights, offset " + std::to_string(at) + ":"));
+      EXPECT_THAT(status.message(),
+                  HasSubstr("section weights, offset " + std::to_string(at) + ":"));
     }
     PackageOptions trusting;
     trusting.verify = Verify::Code;
@@ -188,46 +194,84 @@ std::vector<Fault> faults() {
       {"vocab", [](auto &p) { p.vocab = 0; }, "model: vocabulary of 0"},
       {"vocab too large", [](auto &p) { p.vocab = 1U << 31; }, "model: vocabulary of 2147483648"},
       {"eos", [](auto &p) { p.eosIds = {3, 32}; }, "token id 32 is outside [-1, 32)"},
-      {"section beyond", [](auto &p) { p.sections[2].moreBytes = 1 << 20; }, "section 2 (weights): ["},
-      {"section wraps", [](auto &p) { p.sections[1].moreBytes = UINT64_MAX - 100; }, "does not lie in the file"},
+      {"section beyond", [](auto &p) { p.sections[2].moreBytes = 1 << 20; },
+       "section 2 (weights): ["},
+      {"section wraps", [](auto &p) { p.sections[1].moreBytes = UINT64_MAX - 100; },
+       "does not lie in the file"},
       {"section unaligned", [](auto &p) { p.sections[0].shift = 8; }, "does not begin at a page"},
       {"sections overlap", [](auto &p) { p.sections[0].shift = 4096; }, "overlaps section"},
-      {"section over header", [](auto &p) { p.sections[0].shift = static_cast<uint64_t>(-4096); }, "section 0 (code): overlaps header"},
+      {"section over header", [](auto &p) { p.sections[0].shift = static_cast<uint64_t>(-4096); },
+       "section 0 (code): overlaps header"},
       {"two weights", [](auto &p) { p.sections.push_back(p.sections[2]); }, "2 weights sections"},
-      {"chunks", [](auto &p) { p.sections[2].bytes.clear(); p.sections[2].moreBytes = 1; }, "0 chunk hashes, expected 1"},
-      {"section kind", [](auto &p) { p.sections[1].kind = static_cast<manifest::SectionKind>(77); }, "section 1 (unknown): unknown kind 77"},
+      {"chunks",
+       [](auto &p) {
+         p.sections[2].bytes.clear();
+         p.sections[2].moreBytes = 1;
+       },
+       "0 chunk hashes, expected 1"},
+      {"section kind", [](auto &p) { p.sections[1].kind = static_cast<manifest::SectionKind>(77); },
+       "section 1 (unknown): unknown kind 77"},
       {"weight beyond", [](auto &p) { p.weights[1].bytes = 8196; }, "weight 1: [4096, + 8196)"},
       {"weight wraps", [](auto &p) { p.weights[1].bytes = UINT64_MAX - 3; }, "weight 1: [4096, + "},
       {"weight unaligned", [](auto &p) { p.weights[1].offset = 64; }, "weight 1: [64"},
-      {"weight element", [](auto &p) { p.weights[0].bytes = 3; }, "weight 0: ends within an element"},
-      {"code section", [](auto &p) { p.code[0].section = 1; }, "code 0: section 1 is not a code section"},
+      {"weight element", [](auto &p) { p.weights[0].bytes = 3; },
+       "weight 0: ends within an element"},
+      {"code section", [](auto &p) { p.code[0].section = 1; },
+       "code 0: section 1 is not a code section"},
       {"code section range", [](auto &p) { p.code[0].section = 9; }, "code 0: section 9"},
       {"block tokens", [](auto &p) { p.blockTokens = 0; }, "program 0: blocks of 0 tokens"},
       {"group bytes", [](auto &p) { p.groups[1].blockBytes = 0; }, "cache group 1: no block size"},
-      {"group bytes differ", [](auto &p) { p.groups[1].blockBytes = 64; }, "buffer 8: not whole blocks"},
-      {"group window", [](auto &p) { p.groups[1].window = uint64_t{1} << 40; }, "impossible window"},
-      {"buffer group", [](auto &p) { p.buffers[8].group = 2; }, "program 0, buffer 8: cache group 2 does not exist"},
-      {"table group", [](auto &p) { p.buffers[5].group = 2; }, "buffer 5: cache group 2 does not exist"},
-      {"table unit", [](auto &p) { p.buffers[5].unit = manifest::Unit::Tokens; }, "buffer 5: an input of the step is i32"},
-      {"input element", [](auto &p) { p.buffers[0].element = manifest::ElementType::I64; }, "buffer 0: an input"},
-      {"buffer kind", [](auto &p) { p.buffers[0].kind = static_cast<manifest::BufferKind>(99); }, "buffer 0: unknown kind"},
-      {"buffer unit", [](auto &p) { p.buffers[0].unit = static_cast<manifest::Unit>(99); }, "buffer 0: unknown kind"},
-      {"buffer overflow", [](auto &p) { p.buffers[12].perUnit = kHuge; }, "buffer 12: its size overflows"},
-      {"buffer weight", [](auto &p) { p.buffers[9].weight = 3; }, "buffer 9: weight 3 does not exist"},
-      {"buffer larger than weight", [](auto &p) { p.buffers[9].fixed = 2; }, "buffer 9: larger than its weight"},
-      {"workspace without offset", [](auto &p) { p.buffers[12].offset.reset(); }, "buffer 12: workspace without offset"},
-      {"output name", [](auto &p) { p.buffers[17].name.clear(); }, "buffer 17: an output without name"},
+      {"group bytes differ", [](auto &p) { p.groups[1].blockBytes = 64; },
+       "buffer 8: not whole blocks"},
+      {"group window", [](auto &p) { p.groups[1].window = uint64_t{1} << 40; },
+       "impossible window"},
+      {"buffer group", [](auto &p) { p.buffers[8].group = 2; },
+       "program 0, buffer 8: cache group 2 does not exist"},
+      {"table group", [](auto &p) { p.buffers[5].group = 2; },
+       "buffer 5: cache group 2 does not exist"},
+      {"table unit", [](auto &p) { p.buffers[5].unit = manifest::Unit::Tokens; },
+       "buffer 5: an input of the step is i32"},
+      {"input element", [](auto &p) { p.buffers[0].element = manifest::ElementType::I64; },
+       "buffer 0: an input"},
+      {"buffer kind", [](auto &p) { p.buffers[0].kind = static_cast<manifest::BufferKind>(99); },
+       "buffer 0: unknown kind"},
+      {"buffer unit", [](auto &p) { p.buffers[0].unit = static_cast<manifest::Unit>(99); },
+       "buffer 0: unknown kind"},
+      {"buffer overflow", [](auto &p) { p.buffers[12].perUnit = kHuge; },
+       "buffer 12: its size overflows"},
+      {"buffer weight", [](auto &p) { p.buffers[9].weight = 3; },
+       "buffer 9: weight 3 does not exist"},
+      {"buffer larger than weight", [](auto &p) { p.buffers[9].fixed = 2; },
+       "buffer 9: larger than its weight"},
+      {"workspace without offset", [](auto &p) { p.buffers[12].offset.reset(); },
+       "buffer 12: workspace without offset"},
+      {"output name", [](auto &p) { p.buffers[17].name.clear(); },
+       "buffer 17: an output without name"},
       {"symbol", [](auto &p) { p.functions[1].symbol.clear(); }, "function 1: no symbol"},
-      {"grid tile", [](auto &p) { p.functions[1].grid = {manifest::GridDim(manifest::Unit::Tokens, 1, 0, 0)}; }, "function 1: a grid dimension has tile 0"},
-      {"grid unit", [](auto &p) { p.functions[1].grid = {manifest::GridDim(manifest::Unit::Blocks, 1, 0, 1)}; }, "function 1: a grid dimension"},
-      {"grid dimensions", [](auto &p) { p.functions[1].grid.resize(9, manifest::GridDim(manifest::Unit::Tokens, 1, 0, 1)); }, "function 1: no grid, or more"},
+      {"grid tile",
+       [](auto &p) { p.functions[1].grid = {manifest::GridDim(manifest::Unit::Tokens, 1, 0, 0)}; },
+       "function 1: a grid dimension has tile 0"},
+      {"grid unit",
+       [](auto &p) { p.functions[1].grid = {manifest::GridDim(manifest::Unit::Blocks, 1, 0, 1)}; },
+       "function 1: a grid dimension"},
+      {"grid dimensions",
+       [](auto &p) {
+         p.functions[1].grid.resize(9, manifest::GridDim(manifest::Unit::Tokens, 1, 0, 1));
+       },
+       "function 1: no grid, or more"},
       {"scratch", [](auto &p) { p.functions[1].scratch = kHuge; }, "function 1: scratch of"},
-      {"entry kind", [](auto &p) { p.entries[0].kind = static_cast<manifest::EntryKind>(9); }, "entry 0: unknown kind"},
-      {"entry function", [](auto &p) { p.entries[0].function = 6; }, "entry 0: function does not exist"},
-      {"entry few function", [](auto &p) { p.entries[5].fewFunction = 6; }, "entry 5: function does not exist"},
-      {"entry buffer", [](auto &p) { p.entries[0].buffers[1] = 18; }, "entry 0: buffer 18 does not exist"},
-      {"probe buffers", [](auto &p) { p.entries[7].buffers.clear(); }, "entry 7: a probe has one buffer"},
-      {"probe element", [](auto &p) { p.buffers[16].element = manifest::ElementType::BF16; }, "entry 7: a probe is f32 or i32"},
+      {"entry kind", [](auto &p) { p.entries[0].kind = static_cast<manifest::EntryKind>(9); },
+       "entry 0: unknown kind"},
+      {"entry function", [](auto &p) { p.entries[0].function = 6; },
+       "entry 0: function does not exist"},
+      {"entry few function", [](auto &p) { p.entries[5].fewFunction = 6; },
+       "entry 5: function does not exist"},
+      {"entry buffer", [](auto &p) { p.entries[0].buffers[1] = 18; },
+       "entry 0: buffer 18 does not exist"},
+      {"probe buffers", [](auto &p) { p.entries[7].buffers.clear(); },
+       "entry 7: a probe has one buffer"},
+      {"probe element", [](auto &p) { p.buffers[16].element = manifest::ElementType::BF16; },
+       "entry 7: a probe is f32 or i32"},
   };
 }
 

@@ -21,7 +21,8 @@ using Tables = std::vector<std::vector<int32_t>>; // [groups][seqs * maxBlocks]
 
 // The pieces that outlive a program.
 struct Loaded {
-  explicit Loaded(const fake::PackageSpec &spec, uint32_t threads = 2) : file(buildPackage(spec)), device(threads) {
+  explicit Loaded(const fake::PackageSpec &spec, uint32_t threads = 2)
+      : file(buildPackage(spec)), device(threads) {
     auto opened = PackageReader::open(file.path());
     EXPECT_TRUE(opened) << opened.error().message();
     package.emplace(std::move(*opened));
@@ -96,7 +97,8 @@ TEST(Program, TwoSequencesInChunksEqualTheReference) {
   const auto a = someTokens(30, 1);
   const auto b = someTokens(23, 2);
   // Chunks of both sequences side by side; the second begins later and steps row by row.
-  const std::vector<std::array<size_t, 4>> chunks = {{0, 7, 0, 0}, {7, 8, 0, 20}, {8, 30, 20, 21}, {30, 30, 21, 23}};
+  const std::vector<std::array<size_t, 4>> chunks = {
+      {0, 7, 0, 0}, {7, 8, 0, 20}, {8, 30, 20, 21}, {30, 30, 21, 23}};
   for (const auto &[aBegin, aEnd, bBegin, bEnd] : chunks) {
     Step step;
     std::vector<std::vector<float>> expected;
@@ -165,22 +167,41 @@ TEST(Program, ChecksTheWholeInputBeforeAnythingRuns) {
       {"block 30 of row 1 is outside [-1, 30)", [](Step &s) { s.tables[1][1] = 30; }},
       {"block -2", [](Step &s) { s.tables[1][1] = -2; }},
       {"block 1 is needed and not there", [](Step &s) { s.tables[0][1] = -1; }},
-      {"block table of group 1 has 15 entries, expected 16", [](Step &s) { s.tables[1].pop_back(); }},
+      {"block table of group 1 has 15 entries, expected 16",
+       [](Step &s) { s.tables[1].pop_back(); }},
       {"has 8 rows and a cache of 7 tokens", [](Step &s) { s.kvLength[0] = 7; }},
       {"do not agree", [](Step &s) { s.seqStart[0] = 1; }},
       {"do not agree", [](Step &s) { s.seqStart[1] = 7; }},
       {"do not agree", [](Step &s) { s.positions.pop_back(); }},
       {"do not agree", [](Step &s) { s.tables.pop_back(); }},
-      {"do not agree", [](Step &s) { s.ids.clear(); s.positions.clear(); s.seqStart = {0}; s.kvLength.clear(); }},
-      {"65 tokens of one sequence, the capacity is 64", [](Step &s) { s.kvLength[0] = 65; }, Code::Capacity},
+      {"do not agree",
+       [](Step &s) {
+         s.ids.clear();
+         s.positions.clear();
+         s.seqStart = {0};
+         s.kvLength.clear();
+       }},
+      {"65 tokens of one sequence, the capacity is 64", [](Step &s) { s.kvLength[0] = 65; },
+       Code::Capacity},
       {"101 rows, the capacity is 100", [](Step &s) { s.ids.resize(101); }, Code::Capacity},
       {"6 sequences, the capacity is 5", [](Step &s) { s.kvLength.resize(6); }, Code::Capacity},
-      {"51 logit rows, the capacity is 50", [](Step &s) { s.logitRows.resize(51); }, Code::Capacity},
-      {"17 blocks of one sequence, the capacity is 16", [](Step &s) { s.maxBlocks = 17; }, Code::Capacity},
-      {"the block tables are too short", [](Step &s) { s.maxBlocks = 1; s.tables[0].resize(1); s.tables[1].resize(1); }},
+      {"51 logit rows, the capacity is 50", [](Step &s) { s.logitRows.resize(51); },
+       Code::Capacity},
+      {"17 blocks of one sequence, the capacity is 16", [](Step &s) { s.maxBlocks = 17; },
+       Code::Capacity},
+      {"the block tables are too short",
+       [](Step &s) {
+         s.maxBlocks = 1;
+         s.tables[0].resize(1);
+         s.tables[1].resize(1);
+       }},
   };
   const auto tokens = someTokens(8, 4);
-  ASSERT_TRUE([&] { Step s; s.add(tokens, 0, 8, 0); return (*program)->run(s.input()); }());
+  ASSERT_TRUE([&] {
+    Step s;
+    s.add(tokens, 0, 8, 0);
+    return (*program)->run(s.input());
+  }());
   for (const Case &c : cases) {
     Step step;
     step.add(tokens, 0, 8, 0);
@@ -246,7 +267,8 @@ TEST(Program, RefusesWhatItCanNotRun) {
     return statusOf(model(), o);
   };
   EXPECT_EQ(withOptions([](auto &o) { o.capacity.tokens = 0; }).code(), Code::InvalidArgument);
-  EXPECT_EQ(withOptions([](auto &o) { o.capacity.maxKv = 1U << 31; }).code(), Code::InvalidArgument);
+  EXPECT_EQ(withOptions([](auto &o) { o.capacity.maxKv = 1U << 31; }).code(),
+            Code::InvalidArgument);
   EXPECT_EQ(withOptions([](auto &o) { o.numBlocks = {1}; }).code(), Code::InvalidArgument);
   EXPECT_EQ(withOptions([](auto &o) { o.numBlocks = {1, 0}; }).code(), Code::InvalidArgument);
   EXPECT_EQ(withOptions([](auto &o) { o.code = 1; }).code(), Code::InvalidArgument);
@@ -256,18 +278,34 @@ TEST(Program, RefusesWhatItCanNotRun) {
     return statusOf(spec, options());
   };
   using manifest::Offset;
-  EXPECT_THAT(withSpec([](auto &p) { p.buffers[17].name = "hidden"; }).message(), HasSubstr("no logits"));
-  EXPECT_THAT(withSpec([](auto &p) { p.buffers[17].perUnit = 31; }).message(), HasSubstr("logits are not [logit_rows, 32] f32"));
-  EXPECT_THAT(withSpec([](auto &p) { p.buffers[0].perUnit = 0; }).message(), HasSubstr("buffer 0: smaller than this input"));
-  EXPECT_THAT(withSpec([](auto &p) { p.buffers[2].fixed = 0; }).message(), HasSubstr("buffer 2: smaller than this input"));
-  EXPECT_THAT(withSpec([](auto &p) { p.buffers[12].offset = Offset(4, 0, 0, 0); }).message(), HasSubstr("buffer 12: [4, + 512) is not aligned"));
-  EXPECT_THAT(withSpec([](auto &p) { p.buffers[16].offset = Offset(64, 16, 0, 0); }).message(), HasSubstr("buffer 16: ["));
-  EXPECT_EQ(withSpec([](auto &p) { p.buffers[16].offset = Offset(0, UINT64_MAX / 2, 0, 0); }).code(), Code::OutOfMemory);
-  EXPECT_EQ(withSpec([](auto &p) { p.workspace = Offset(0, UINT64_MAX / 2, 0, 0); }).code(), Code::OutOfMemory);
-  EXPECT_EQ(withSpec([](auto &p) { p.workspace = Offset(uint64_t{1} << 60, 0, 0, 0); }).code(), Code::OutOfMemory);
-  EXPECT_EQ(withSpec([](auto &p) { p.functions[1].grid.assign(8, manifest::GridDim(manifest::Unit::Tokens, 1 << 16, 0, 1)); }).code(), Code::OutOfMemory);
-  EXPECT_EQ(withSpec([](auto &p) { p.entries[0].kind = manifest::EntryKind::Collective; }).code(), Code::Unsupported);
-  EXPECT_THAT(withSpec([](auto &p) { p.functions[0].symbol = "gone"; }).message(), HasSubstr("does not export 'gone'"));
+  EXPECT_THAT(withSpec([](auto &p) { p.buffers[17].name = "hidden"; }).message(),
+              HasSubstr("no logits"));
+  EXPECT_THAT(withSpec([](auto &p) { p.buffers[17].perUnit = 31; }).message(),
+              HasSubstr("logits are not [logit_rows, 32] f32"));
+  EXPECT_THAT(withSpec([](auto &p) { p.buffers[0].perUnit = 0; }).message(),
+              HasSubstr("buffer 0: smaller than this input"));
+  EXPECT_THAT(withSpec([](auto &p) { p.buffers[2].fixed = 0; }).message(),
+              HasSubstr("buffer 2: smaller than this input"));
+  EXPECT_THAT(withSpec([](auto &p) { p.buffers[12].offset = Offset(4, 0, 0, 0); }).message(),
+              HasSubstr("buffer 12: [4, + 512) is not aligned"));
+  EXPECT_THAT(withSpec([](auto &p) { p.buffers[16].offset = Offset(64, 16, 0, 0); }).message(),
+              HasSubstr("buffer 16: ["));
+  EXPECT_EQ(
+      withSpec([](auto &p) { p.buffers[16].offset = Offset(0, UINT64_MAX / 2, 0, 0); }).code(),
+      Code::OutOfMemory);
+  EXPECT_EQ(withSpec([](auto &p) { p.workspace = Offset(0, UINT64_MAX / 2, 0, 0); }).code(),
+            Code::OutOfMemory);
+  EXPECT_EQ(withSpec([](auto &p) { p.workspace = Offset(uint64_t{1} << 60, 0, 0, 0); }).code(),
+            Code::OutOfMemory);
+  EXPECT_EQ(withSpec([](auto &p) {
+              p.functions[1].grid.assign(8,
+                                         manifest::GridDim(manifest::Unit::Tokens, 1 << 16, 0, 1));
+            }).code(),
+            Code::OutOfMemory);
+  EXPECT_EQ(withSpec([](auto &p) { p.entries[0].kind = manifest::EntryKind::Collective; }).code(),
+            Code::Unsupported);
+  EXPECT_THAT(withSpec([](auto &p) { p.functions[0].symbol = "gone"; }).message(),
+              HasSubstr("does not export 'gone'"));
   EXPECT_EQ(withSpec([](auto &p) { p.program = "function"; }).code(), Code::NotFound);
 }
 

@@ -37,6 +37,7 @@ RenderOptions optionsFor(bool generation, bool variables, const nlohmann::ordere
   options.bosToken = "<s>";
   options.eosToken = "</s>";
   options.variablesJson = variables ? vectors["variables"].dump() : "";
+  options.nowSeconds = 1722006245;
   return options;
 }
 
@@ -112,9 +113,11 @@ TEST(ChatTemplate, UnsupportedConstructsAreRefused) {
     EXPECT_EQ(output.error().message().rfind("line 1: ", 0), 0U) << output.error().message();
   }
   for (const char *text :
-       {"{{ '%d' % 5 }}", "{{ 'a'.format(1) }}", "{{ 9223372036854775807 + 1 }}",
-        "{{ cycler('a') }}", "{{ '\\u00df'|upper }}", "{{ {'items': 1}.items }}",
-        "{{ [1]|map('upper') }}", "{% set x = [1]|select %}{{ x|list }}{{ x|list }}",
+       {"{{ '%d' % 5 }}", "{{ '{:>5}'.format(1) }}", "{{ '{0.x}'.format(1) }}",
+        "{{ '{}'.format() }}", "{{ 'a'|safe|trim }}", "{{ strftime_now('%d') }}",
+        "{{ 9223372036854775807 + 1 }}", "{{ cycler('a') }}", "{{ '\\u00df'|upper }}",
+        "{{ {'items': 1}.items }}", "{{ [1]|map('upper') }}",
+        "{% set x = [1]|select %}{{ x|list }}{{ x|list }}",
         "{{ messages.__class__ }}{{ messages.__class__.x }}", "{{ ''.__class__.__mro__ }}"}) {
     auto output = renderText(text);
     EXPECT_FALSE(output) << text << " gave " << *output;

@@ -72,6 +72,11 @@ TEST(Unicode, LossyTextHasOneReplacementPerMaximalSubpart) {
   // Unicode 15, table 3-8 and Rust's documentation of from_utf8_lossy.
   EXPECT_EQ(lossyUtf8("\x41\xC0\xAF\x41\xF4\x80\x80\x41"), "A\uFFFD\uFFFDA\uFFFDA");
   EXPECT_EQ(lossyUtf8("Hello \xF0\x90\x80World"), "Hello \uFFFDWorld");
+  // Overlong forms, surrogates, and beyond U+10FFFF: no byte goes with the lead byte.
+  EXPECT_EQ(lossyUtf8("\xE0\x80\x80"), "\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(lossyUtf8("\xED\xA0\x80"), "\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(lossyUtf8("\xF0\x80\x80\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(lossyUtf8("\xF4\x90\x80\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD");
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 """Writes template_vectors.json: what jinja2 gives for chat templates and for small expressions, in the environment that
 transformers uses (ImmutableSandboxedEnvironment, trim_blocks, lstrip_blocks, its tojson and raise_exception). Run once,
 when a case is added: python test/runtime/tokenizer/make_template_vectors.py (needs jinja2 3.1)."""
+import datetime
 import json
 import pathlib
 
@@ -188,6 +189,10 @@ SNIPPETS = r"""
 {{ -3|abs }} {{ -2.5|abs }} {{ 2.5|round }} {{ 3.5|round }} {{ 2.567|round(2) }} {{ 2.1|round(method='ceil') }} {{ 2.9|round(0, 'floor') }} {{ 1|string ~ 2 }} {{ 5|string|length }}
 {{ {'a': 1, 'b': [true, none, 1.5, 'x\n"\\/<>&\u00e9\x01']}|tojson }} {{ []|tojson }} {{ {}|tojson }} {{ 'a'|tojson }} {{ (1, 2)|tojson }} {{ {1: 2, none: 3, true: 4}|tojson }} {{ 1e100|tojson }}
 {{ {'a': {'b': [1, 2]}, 'c': [], 'd': {}}|tojson(indent=2) }}
+{{ {'b': 'd\u00e9\U0001f600\x7f', 'a': [1, {}]}|tojson(ensure_ascii=true) }} {{ {'b': 1, 'a': {'d': 2, 'c': 3}}|tojson(sort_keys=true) }} {{ {'a': [1, 2]}|tojson(separators=(',', ':')) }} {{ [1, [2]]|tojson(indent=1, separators=(';', '=')) }}
+{{ '<b>'|safe }} {{ '<b>'|safe + '<i>&"' + "'" }} {{ '<a>' + '<b>'|safe }} {{ '<b>'|safe ~ '<i>' }} {{ ('<b>'|safe + '<i>')|safe }} {{ 1|safe }}
+{{ none|selectattr('x')|list }} {{ ''|map('upper')|list }} {{ none|select|list|length }} {{ '{} {}'.format(1, 'x') }} {{ '{1}{0}{a}{{}}'.format('p', 'q', a=none) }} {{ '\u4f60{}'.format([1]) }}
+{{ strftime_now('%d %b %Y, %A %a %B %m %y %H:%M:%S %I %p %%') }} {{ strftime_now is defined }}
 {{ tools|tojson }} {{ messages[1]|tojson }} {{ messages[1] }}
 {{ 'a\nb\n\nc'|indent }}|{{ 'a\nb'|indent(2, true) }}|{{ 'a\n\nb'|indent(2, blank=true) }}|{{ 'a\nb'|indent('> ') }}
 {{ 1 is number }} {{ true is number }} {{ 1.5 is float }} {{ 1 is integer }} {{ true is integer }} {{ 'a' is string }} {{ [] is sequence }} {{ {} is sequence }} {{ {} is mapping }} {{ 'a' is iterable }} {{ 1 is iterable }} {{ none is none }} {{ missing is none }} {{ true is true }} {{ 1 is true }} {{ false is false }} {{ true is boolean }} {{ range is callable }} {{ missing is undefined }} {{ missing is sequence }}
@@ -265,6 +270,8 @@ def environment():
         raise TemplateError(message)
 
     env.globals["raise_exception"] = raise_exception
+    now = datetime.datetime.fromtimestamp(1722006245, datetime.timezone.utc)  # ChatTemplateTest.cpp gives the same
+    env.globals["strftime_now"] = now.strftime
     return env
 
 

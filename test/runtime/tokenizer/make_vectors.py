@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes the tokenizer test data: small tokenizers trained here (data/*.json) and vectors.json, the ids that the Python
-package `tokenizers` gives for a list of hard texts. Run once, when a case is added:
+"""Writes the tokenizer test data: small tokenizers trained here (data/*.json), vectors.json, the ids that the Python
+package `tokenizers` gives for a list of hard texts, and pieces.json, how its pre-tokenizers cut. Run once, when a case is added:
     python test/runtime/tokenizer/make_vectors.py --fixtures ../shared/fixtures
 (needs the packages tokenizers 0.23 and, for the tokenizer of the example model, examples/models/wordmoe)."""
 import argparse
@@ -181,6 +181,33 @@ def vectors(tokenizer):
     return cases
 
 
+# (pattern, behaviours) of Split steps, and texts to cut; what they give is in pieces.json.
+SPLITS = [
+    ({"Regex": r"\w+"}, "all"), ({"Regex": r"\b"}, "all"), ({"Regex": r"\d"}, "all"), ({"Regex": r"[\s-]"}, "all"), ({"String": "e"}, "all"),
+    ({"String": ".*"}, "isolated"), ({"Regex": r"\p{Han}+|\p{^L}"}, "isolated"), ({"Regex": r"[^\s\d-]{,2}"}, "isolated"), ({"Regex": r"\h+\H"}, "isolated"),
+    ({"Regex": r"(?i)S|k"}, "isolated"), ({"Regex": r"^x$"}, "isolated"), ({"Regex": r"."}, "isolated"), ({"Regex": r"\W\B|\A.|(?<=t).\z"}, "isolated"),
+    ({"Regex": r"[\w-]+?\u0041|a++b|(?>\S\S)"}, "isolated"), ({"Regex": r"\x41|\x{4f60}|[\]{}]|{|\v|\t"}, "isolated"), ({"Regex": r"[]x]|[a-]|[^-\S]"}, "isolated"), ({"Regex": LLAMA3}, "isolated"),
+    ({"Regex": r"\p{Han}+"}, "isolated"),
+]
+CUT_TEXTS = ["The test-case 12 34\n x\nx\n e\u0301e ee", "\u4f60\u597d\u3001, AAA ab aab {x} ]\u00a0\u180e\u3000-a- \u0967\u0968 \u00bd \u2167 \u24b6 \u203f_", "e", "Sk\u017f\u212a \x0b\t .* deadBEEF9 t."]
+
+
+def piece_vectors():
+    cases = []
+    steps = []
+    for pattern, behaviors in SPLITS:
+        names = ["isolated", "removed", "merged_with_previous", "merged_with_next", "contiguous"] if behaviors == "all" else [behaviors]
+        for behavior in names:
+            for invert in (False, True) if behaviors == "all" else (False,):
+                value = Regex(pattern["Regex"]) if "Regex" in pattern else pattern["String"]
+                steps.append(pre_tokenizers.Split(value, behavior, invert))
+    steps += [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.Digits(individual_digits=False),
+              pre_tokenizers.Sequence([pre_tokenizers.Split(" ", "merged_with_next"), pre_tokenizers.Digits(True), pre_tokenizers.Split(Regex("[ex]"), "contiguous")])]
+    for step in steps:
+        cases.append([json.loads(step.__getstate__()), [[piece for piece, _ in step.pre_tokenize_str(text)] for text in CUT_TEXTS]])
+    return {"texts": CUT_TEXTS, "cases": cases}
+
+
 def dump(value):
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
 
@@ -200,6 +227,7 @@ def main():
                              ("fixtures", pathlib.Path(args.fixtures), "golden/tokenizer.json")):
         result["tokenizers"].append({"root": root, "file": file, "cases": vectors(Tokenizer.from_file(str(base / file)))})
     (HERE / "vectors.json").write_text(dump(result))
+    (HERE / "pieces.json").write_text(dump(piece_vectors()))
 
 
 if __name__ == "__main__":
