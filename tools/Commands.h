@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <istream>
 #include <memory>
 #include <string>
 
@@ -30,6 +31,9 @@ struct PackageOption {
 
 /// Prints "sluice: error: MESSAGE" on standard error and gives the exit code of the status.
 int reportError(const Status &status);
+
+/// All of a stream, at most as much as the tokenizer takes; `name` is for the error.
+Result<std::string> readText(std::istream &in, const std::string &name);
 
 /// Adds a subcommand; the returned function runs it after parsing and gives the exit code.
 std::function<int()> addRunCommand(CLI::App &app);

@@ -78,12 +78,11 @@ static int run(const RunOptions &o) {
   std::string prompt = o.prompt;
   if (!o.file.empty()) {
     std::ifstream in(o.file, std::ios::binary);
-    std::stringstream whole;
-    whole << in.rdbuf();
-    if (!in) {
-      return reportError(notFound(o.file + ": cannot be read"));
+    auto text = readText(in, o.file);
+    if (!text) {
+      return reportError(text.error());
     }
-    prompt = whole.str();
+    prompt = std::move(*text);
   }
   auto text = answer(**engine, {o.raw, o.stats, o.maxTokens, samplingOf(o, (*engine)->model())},
                      {{"user", prompt}});

@@ -5,7 +5,6 @@
 
 #include <charconv>
 #include <iostream>
-#include <iterator>
 
 namespace sluice {
 
@@ -43,11 +42,21 @@ static int tokenize(const PackageOption &package, bool decode) {
                            ? unsupported(package.path + ": holds no tokenizer")
                            : (*engine)->tokenizerStatus());
   }
-  std::string text(std::istreambuf_iterator<char>(std::cin), {});
+  auto read = readText(std::cin, "standard input");
+  if (!read) {
+    return reportError(read.error());
+  }
+  const std::string &text = *read;
   if (decode) {
     auto ids = parseIds(text);
     if (!ids) {
       return reportError(ids.error());
+    }
+    for (int32_t id : *ids) {
+      if (id < 0 || id >= tokenizer->vocabSize()) {
+        return reportError(invalidArgument("token id " + std::to_string(id) + " is not in [0, " +
+                                           std::to_string(tokenizer->vocabSize()) + ")"));
+      }
     }
     std::cout << tokenizer->decode(*ids, false);
     return kExitDone;

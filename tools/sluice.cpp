@@ -28,6 +28,21 @@ int reportError(const Status &status) {
   return status.code() == Code::Internal ? kExitInternal : kExitInput;
 }
 
+Result<std::string> readText(std::istream &in, const std::string &name) {
+  std::string text(Tokenizer::kMaxTextBytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in.bad() || (!in && in.gcount() == 0 && !in.eof())) {
+    return notFound(name + ": cannot be read");
+  }
+  text.resize(static_cast<size_t>(in.gcount()));
+  if (text.size() > Tokenizer::kMaxTextBytes) {
+    return invalidArgument(name + ": longer than " +
+                           std::to_string(Tokenizer::kMaxTextBytes >> 20) +
+                           " MiB of text; give less");
+  }
+  return text;
+}
+
 } // namespace sluice
 
 int main(int argc, char **argv) {
@@ -45,7 +60,13 @@ int main(int argc, char **argv) {
   add("logits", "Writes the logits of given token ids", sluice::addLogitsCommand);
   try {
     app.parse(argc, argv);
-    return commands[app.get_subcommands().front()]();
+    int code = commands[app.get_subcommands().front()]();
+    std::cout.flush();
+    if (!std::cout && code == sluice::kExitDone) {
+      return sluice::reportError(
+          sluice::invalidArgument("standard output cannot be written; the answer is lost"));
+    }
+    return code;
   } catch (const CLI::ParseError &e) {
     return app.exit(e) == 0 ? sluice::kExitDone : sluice::kExitInput;
   } catch (const std::bad_alloc &) {

@@ -55,8 +55,13 @@ int main(int argc, char **argv) {
     return app.exit(e) == 0 ? 0 : 1;
   }
   options.trustConfig = trust == "config";
-  for (int i = 1; i < argc; ++i) {
-    options.commandLine += (i > 1 ? "\n" : "") + std::string(argv[i]);
+  for (const CLI::Option *option :
+       app.get_options()) { // what shapes the result, so that equal compilations give equal bytes
+    std::string name = option->get_name();
+    if (option->count() > 0 && name != "--output" && name != "--jobs" && name != "--report" &&
+        name != "--help" && name != "MODEL") {
+      options.commandLine += name + "=" + CLI::detail::join(option->results(), ",") + "\n";
+    }
   }
   sluice::ProgressBar bar("writing", "MB");
   options.progress = [&](uint64_t done, uint64_t total) { bar.update(done >> 20, total >> 20); };

@@ -12,6 +12,7 @@
 #include "dialects/lm/LmDialect.h"
 #include "dialects/onnx/OnnxDialect.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "mlir/Parser/Parser.h"
@@ -23,8 +24,30 @@ using namespace mlir;
 
 namespace sluicec {
 
+LogicalResult Pipeline::checkOptions() {
+  for (const std::string &name : options.disabledPasses) {
+    if (!llvm::is_contained(optimize::optionalPasses(), name)) {
+      return fail(llvm::createStringError("--disable-pass=" + name +
+                                          ": no optional pass has this name; they are " +
+                                          llvm::join(optimize::optionalPasses(), ", ")));
+    }
+  }
+  bool overwrites = false;
+  for (const std::string &input : {options.model, files.modelPath}) {
+    bool same = false;
+    bool known = !options.output.empty() && !input.empty() &&
+                 !llvm::sys::fs::equivalent(input, options.output, same);
+    overwrites |= known && same;
+  }
+  if (overwrites) {
+    return fail(llvm::createStringError(options.output +
+                                        ": is the model itself; give the output another name"));
+  }
+  return success();
+}
+
 LogicalResult Pipeline::run() {
-  if (failed(load())) {
+  if (failed(load()) || failed(checkOptions())) {
     return failure();
   }
   for (Stage stage : {Stage::Raise, Stage::Optimize, Stage::Lower}) {
@@ -32,7 +55,8 @@ LogicalResult Pipeline::run() {
     if (end == Stage::Import || options.emit == Emit::OnnxIr) {
       return writeModule();
     }
-    if (stage >= firstStage() && failed(runStage(stage))) {
+    Stage first = firstStage();
+    if (first != Stage::None && stage >= first && failed(runStage(stage))) {
       return failure();
     }
     if (end == stage || (stage == Stage::Optimize && options.emit == Emit::LmIr)) {
@@ -254,7 +278,12 @@ LogicalResult Pipeline::writeReport() {
            << options.report << ": cannot be written: " << code.message();
   }
   out << llvm::formatv("{0:2}", report.toJson()) << "\n";
-  return success();
+  out.flush();
+  code = out.error();
+  out.clear_error();
+  return code ? fail(llvm::createStringError(options.report +
+                                             ": cannot be written: " + code.message()))
+              : success();
 }
 
 } // namespace sluicec

@@ -23,9 +23,11 @@ public:
   mlir::LogicalResult run();
 
 private:
+  /// Refuses unknown passes and an output that is the input.
+  mlir::LogicalResult checkOptions();
   /// Imports the model, or parses .mlir text and takes weights and side files from `weightsFrom`.
   mlir::LogicalResult load();
-  /// Which stage the loaded module still needs first, by the dialects in it.
+  /// Which stage the module as it is now needs first, by the dialects in it; None for kernel IR.
   Stage firstStage();
   mlir::LogicalResult runStage(Stage stage);
   /// Kernel IR to a package, an object or LLVM IR.

@@ -55,7 +55,7 @@ class BadInput(unittest.TestCase):
 
     def test_no_such_file_and_no_model_in_folder(self):
         self.refused(self.compile(self.path("none.onnx")), "none.onnx")
-        self.refused(self.compile(self.folder), "model.onnx")
+        self.refused(self.compile(self.folder), "no .onnx file")
 
     def test_unwritable_output(self):
         done = tool("sluicec", FOLDER, "-o", os.path.join(self.folder, "no", "such", "folder", "x.sluice"))
@@ -65,12 +65,27 @@ class BadInput(unittest.TestCase):
         for args in (("--weights=f8",), ("--target=cpu:z80",), ("--disable-pass=pack-tokens",), ("--disable-pass=no-such-pass",)):
             done = tool("sluicec", FOLDER, "-o", self.path("x.sluice"), *args)
             self.assertEqual(done.returncode, 1, (args, done.stderr))
-            self.assertIn(args[0].split("=")[1], done.stderr)
+            self.assertIn(args[0].split("=")[1].removeprefix("cpu:"), done.stderr)
+
+    def test_output_is_never_the_model(self):
+        own = os.path.join(self.folder, "model.onnx")
+        shutil.copy(os.path.join(FOLDER, "model.onnx"), own)
+        self.refused(tool("sluicec", own, "-o", own), "is the model itself")
+        self.assertEqual(os.path.getsize(own), os.path.getsize(os.path.join(FOLDER, "model.onnx")))
+
+    def test_lost_output_and_endless_input(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([os.path.join(BIN, "sluice"), "inspect", WORDMOE], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard output", done.stderr)
+        self.refused(tool("sluice", "run", WORDMOE, "-f", "/dev/zero"), "/dev/zero", "MiB")
+        self.refused(tool("sluice", "run", WORDMOE, "-f", self.folder), self.folder)
 
     def damaged(self, change):
         with open(WORDMOE, "rb") as f:
             data = bytearray(f.read())
-        data = change(data) or data
+        changed = change(data)
+        data = data if changed is None else changed
         return tool("sluice", "inspect", self.path("bad.sluice", bytes(data)))
 
     def test_truncated_package(self):
