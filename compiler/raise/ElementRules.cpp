@@ -2,6 +2,7 @@
 // What one element of each onnx operator's result is. An operator without a rule is unknown, never
 // guessed.
 #include "compiler/raise/IndexExpression.h"
+#include "compiler/raise/NodeMatch.h"
 #include "compiler/raise/TensorView.h"
 #include "compiler/support/WeightStore.h"
 #include "dialects/onnx/NodeBinder.h"
@@ -622,7 +623,7 @@ ElementExpr ElementRules::run() {
   }
   if (type == "Reshape" || type == "Squeeze" || type == "Unsqueeze" || type == "Flatten" ||
       type == "Transpose" || type == "Expand" || type == "Trilu") {
-    return layout(type);
+    return hasKnownAxes(node) ? layout(type) : unknown();
   }
   if (type == "Add" || type == "Sub" || type == "Mul" || type == "Div" || type == "Mod" ||
       type == "Max" || type == "Min") {

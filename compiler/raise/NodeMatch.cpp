@@ -34,6 +34,12 @@ std::optional<SmallVector<int64_t>> sluicec::raise::reducedAxes(const NodeBinder
   return axes;
 }
 
+bool sluicec::raise::hasKnownAxes(const NodeBinder &node) {
+  bool hasAxes = node.is("Squeeze") || node.is("Unsqueeze");
+  return !hasAxes || node.numOperands() < 2 || !node.operand(1) ||
+         onnx::constantValue(node.operand(1));
+}
+
 bool sluicec::raise::worksOnLastAxis(const NodeBinder &node) {
   auto type = node.operandType(0);
   if (!type) {

@@ -15,6 +15,10 @@ std::optional<llvm::SmallVector<int64_t>> reducedAxes(const onnx::NodeBinder &no
 /// True where the reduction or softmax works on the last dimension alone.
 bool worksOnLastAxis(const onnx::NodeBinder &node);
 
+/// False for a Squeeze or Unsqueeze whose axes are computed at run time: what the file declares of
+/// its result is no proof.
+bool hasKnownAxes(const onnx::NodeBinder &node);
+
 /// The two operands of a commutative node with one that `pick` accepts first: {accepted, other}.
 template <typename Pick>
 std::optional<std::pair<mlir::Value, mlir::Value>> orderOperands(const onnx::NodeBinder &node,

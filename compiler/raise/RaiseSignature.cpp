@@ -8,6 +8,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
+#include <utility>
+
 namespace sluicec::raise {
 #define GEN_PASS_DEF_RAISESIGNATURE
 #include "compiler/raise/Passes.h.inc"
@@ -78,17 +80,30 @@ struct RaiseSignature : sluicec::raise::impl::RaiseSignatureBase<RaiseSignature>
     }
   }
 
-  static void giveInputRoles(Operation &op, DenseMap<Value, Role> &roles) {
+  bool conflict = false; // reported once
+  /// One input can't be two things: positions read from a mask are another model than positions.
+  void give(Operation &op, Value value, StringRef name, DenseMap<Value, Role> &roles) {
+    auto [place, isNew] = roles.try_emplace(value, Role{name, {}});
+    if (!isNew && place->second.name != name && !std::exchange(conflict, true)) {
+      op.emitError() << "reads one graph input as " << name << " that another node reads as "
+                     << place->second.name << "; expected an input for each";
+      signalPassFailure();
+    }
+  }
+
+  void giveInputRoles(Operation &op, DenseMap<Value, Role> &roles) {
     if (auto embedding = dyn_cast<lm::EmbeddingOp>(op)) {
-      roles.try_emplace(embedding.getIds(), Role{"token_ids", {}});
+      give(op, embedding.getIds(), "token_ids", roles);
     } else if (auto positions = dyn_cast<lm::PaddedPositionsOp>(op)) {
-      roles.try_emplace(positions.getIds(), Role{"token_ids", {}});
-      roles.try_emplace(positions.getMask(), Role{"attention_mask", {}});
+      give(op, positions.getIds(), "token_ids", roles);
+      give(op, positions.getMask(), "attention_mask", roles);
     } else if (auto table = dyn_cast<lm::RopeTableOp>(op)) {
-      roles.try_emplace(table.getPositions(), Role{"position_ids", {}});
+      if (!table.getPositions().getDefiningOp()) {
+        give(op, table.getPositions(), "position_ids", roles);
+      }
     } else if (auto attention = dyn_cast<lm::PaddedAttentionOp>(op);
                attention && attention.getMask()) {
-      roles.try_emplace(attention.getMask(), Role{"attention_mask", {}});
+      give(op, attention.getMask(), "attention_mask", roles);
     }
   }
 

@@ -2,6 +2,7 @@
 // Views: one rule per layout operator, and the questions that patterns ask.
 #include "compiler/raise/TensorView.h"
 
+#include "compiler/raise/NodeMatch.h"
 #include "dialects/onnx/InferShapes.h"
 #include "dialects/onnx/NodeBinder.h"
 
@@ -307,6 +308,9 @@ std::optional<TensorView> TensorViews::derive(Value value) {
     return of(node.operand(0));
   }
   if (type == "Reshape" || type == "Squeeze" || type == "Unsqueeze" || type == "Flatten") {
+    if (!hasKnownAxes(node)) {
+      return std::nullopt;
+    }
     return regroup(of(node.operand(0)), shapeOf(value));
   }
   if (type == "Transpose") {
