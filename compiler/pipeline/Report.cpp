@@ -41,7 +41,8 @@ public:
   explicit PassRecorder(Report &report) : report(report) {}
   void runBeforePass(Pass *, Operation *) override { start = std::chrono::steady_clock::now(); }
   void runAfterPass(Pass *pass, Operation *op) override {
-    auto module = dyn_cast<ModuleOp>(op);
+    // A pass on functions counts for the whole module: there is one function in it.
+    auto module = isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>();
     if (!module || pass->getArgument().empty()) {
       return;
     }
