@@ -108,9 +108,6 @@ class BadInput(unittest.TestCase):
             def flip(d, at=at):
                 d[at] ^= 0x40
             done = self.damaged(flip)
-            if done.returncode == 0:  # padding between sections belongs to none
-                self.assertEqual(data[at], 0, f"flipped byte {at} went unseen")
-                continue
             self.refused(done, "bad.sluice", word)
 
     def test_newer_package(self):
